@@ -1,6 +1,7 @@
-"""Make room: replace the old part of an active context with summaries.
+"""Compact: replace the old part of an active context with summaries.
 
-One run: lock, read the context, plan; then for each chunk, summarize with no transaction open and write in one.
+A run takes the lock, reads the context, and plans. Then it summarizes each chunk with no transaction open, and writes
+the summary in one transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from conversations.work.queue import Lease
 
 @dataclass(frozen=True)
 class CompactionEngine:
-    """Decides whether a conversation needs room, and makes it."""
+    """Decides whether a conversation needs compaction, and compacts it."""
 
     store: ConversationStore
     policy: CompactionPolicy
@@ -137,7 +138,7 @@ class CompactionEngine:
     ) -> CompactionResult:
         """Call `work` with a new run, under the conversation's lock.
 
-        Where compaction is switched off, nothing runs and the outcome is `disabled`.
+        If compaction is switched off, `work` is not called and the outcome is `disabled`.
         """
         conversation = self.store.scope.conversation(conversation_id)
         policy = self.policy.overridden(conversation.overrides)

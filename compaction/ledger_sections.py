@@ -15,7 +15,7 @@ from compaction.types import Outcome
 from conversations.ledger.lines import as_text
 from conversations.ledger.types import Line
 
-# Without the run's job, whose id has no meaning in another database.
+# The columns of a run without its job, whose id has no meaning in another database.
 _RUN = (
     "run_id", "reason", "outcome", "started_at", "finished_at", "tokens_before", "tokens_after", "leaf_summaries",
     "condensed_summaries", "redone_summaries", "details",
@@ -26,7 +26,7 @@ _MOMENTS = ("started_at", "finished_at", "recorded_at")
 
 @dataclass
 class Section:
-    """Rows of one kind, as lines of a ledger and back."""
+    """Rows of one kind: writes them as lines of a ledger, and restores them."""
 
     kind: str
     rows: QuerySet[Any]
@@ -45,7 +45,7 @@ class Section:
 
 SECTIONS = (
     SessionSection(),
-    # A run in progress is not exported: its figures are not final.
+    # A run in progress is not exported: its counts are not final.
     Section("run", CompactionRun.objects.exclude(outcome=Outcome.RUNNING), _RUN, ("started_at", "run_id")),
     Section("boundary", CompactionBoundary.objects.all(), _BOUNDARY, ("recorded_at", "last_seq", "host_reference")),
 )

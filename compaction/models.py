@@ -47,7 +47,7 @@ class CompactionJob(models.Model):
     fence = models.IntegerField(default=0)
     attempts = models.IntegerField(default=0)
     last_error = models.TextField(default="")
-    # The id of the first request in the log; empty for LCM's own requests.
+    # The `request_id`, as in the log, of the first request; empty for LCM's own requests.
     request_id = models.TextField(default="", db_default="")
 
     class Meta:
@@ -94,7 +94,7 @@ class CompactionRunQuerySet(models.QuerySet):
 
 
 class CompactionRun(models.Model):
-    """One compaction run: its reason, times, outcome and figures.
+    """One compaction run: its reason, times, outcome and counts.
 
     `tokens_before` is the size of the context when the run read it; `tokens_after`, of the same context with the run's
     summaries in it. Messages appended meanwhile count in neither.
@@ -112,7 +112,7 @@ class CompactionRun(models.Model):
     leaf_summaries = models.IntegerField(default=0)
     condensed_summaries = models.IntegerField(default=0)
     redone_summaries = models.IntegerField(default=0, db_default=0)
-    # The figures behind the outcome, such as those of the significance gate.
+    # The measurements that led to the outcome, such as those of the significance gate.
     details = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
 
     objects = CompactionRunQuerySet.as_manager()
@@ -125,7 +125,7 @@ class CompactionRun(models.Model):
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
-                # A summary that is made again may be longer than the one before it; any other is shorter than its
+                # A regenerated summary may be longer than the one before it. Any other summary is shorter than its
                 # sources.
                 condition=Q(tokens_before__gte=0, tokens_after__gte=0)
                 & (Q(tokens_after__lte=F("tokens_before")) | Q(redone_summaries__gt=0)),
@@ -150,7 +150,7 @@ class CompactionRun(models.Model):
 
 class CompactionPlanQuerySet(models.QuerySet):
     def waiting(self) -> Self:
-        """Plans that wait for a worker to execute them."""
+        """Filter to plans that wait for a worker to execute them."""
         return self.filter(requested_at__isnull=False, executed_at__isnull=True, refusal="")
 
 
@@ -168,7 +168,7 @@ class CompactionPlan(models.Model):
     summarizer = models.TextField()
     policy = models.JSONField()
     steps = models.JSONField()
-    # Messages and items of the context before and after, and the calls, tokens and cost of the summaries.
+    # Counts of messages and items in the context before and after; and the summaries' calls, tokens and cost.
     figures = models.JSONField()
     # When background execution was requested, and the error code if it was refused. The row itself is the job.
     requested_at = models.DateTimeField(null=True)
@@ -200,7 +200,7 @@ class CompactionPlan(models.Model):
 
 
 class CompactionBoundary(models.Model):
-    """One compaction by a host, under the host's name for it."""
+    """One compaction by an agent program (host), with the host's name for it."""
 
     boundary_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="boundaries")
@@ -239,13 +239,13 @@ class ModelEndpoint(models.Model):
     last_failure = models.TextField(default="", db_default="")
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
-    # The vendor's name of a model that refuses a temperature; once another model is configured, it gets one again.
+    # The vendor's name of the model that refused a temperature. Another model, once configured, gets one again.
     temperature_refused_by = models.TextField(default="", db_default="")
     # The spend guard: calls and tokens since the window began.
     window_started_at = models.DateTimeField(db_default=Now())
     window_calls = models.IntegerField(default=0, db_default=0)
     window_tokens = models.BigIntegerField(default=0, db_default=0)
-    # Since the endpoint was first used.
+    # Totals since the endpoint was first used.
     calls = models.BigIntegerField(default=0, db_default=0)
     failures = models.BigIntegerField(default=0, db_default=0)
     tokens_in = models.BigIntegerField(default=0, db_default=0)

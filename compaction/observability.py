@@ -22,7 +22,7 @@ LEVELS = Counter(
     ["level"],
 )
 
-# Shown from the start, as no rate can be computed for a series that begins with its first event.
+# These series exist from the start: no rate can be computed for a series that begins with its first event.
 for _reason in (Reason.THRESHOLD, Reason.MANUAL, Reason.MAINTENANCE):
     RUNS.labels(Outcome.COMPACTED.value, _reason.value)
 for _kind in SummaryKind:
@@ -32,7 +32,7 @@ for _level in Level:
 
 
 def count_ended_run(run: CompactionRun) -> None:
-    """Count a run that has left a row."""
+    """Count an ended run that has a row."""
     RUNS.labels(Outcome(run.outcome).value, Reason(run.reason).value).inc()
     assert run.finished_at is not None
     RUN_SECONDS.observe((run.finished_at - run.started_at).total_seconds())
@@ -40,7 +40,7 @@ def count_ended_run(run: CompactionRun) -> None:
 
 
 def count_abandoned_run(reason: str) -> None:
-    """Count a run whose worker is gone."""
+    """Count a run whose worker died."""
     RUNS.labels(Outcome.ABANDONED.value, reason).inc()
 
 

@@ -23,8 +23,8 @@ from conversations.work.queue import wake
 
 logger = structlog.get_logger(__name__)
 
-# While the pressure lasts, a job is requested again after this many messages, in case the first one has ended without
-# relieving it. The sweep would request one, too, within a minute.
+# While the pressure lasts, a job is requested again after this many messages, in case the first job has ended without
+# relieving the pressure. The sweep also requests one within a minute.
 REQUEST_AGAIN_AFTER = 64
 
 
@@ -51,7 +51,7 @@ def request_compaction_under_pressure(
 
 
 def _before(counters: Counters, messages: Sequence[AppendedMessage]) -> Counters:
-    """The counters as they were without these messages."""
+    """Return the counters as they were before these messages."""
     tokens = [each.token_count + MESSAGE_OVERHEAD_TOKENS for each in messages if each.created]
     return replace(
         counters,

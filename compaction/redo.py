@@ -1,4 +1,4 @@
-"""Make degraded, erased, damaged and outdated summaries again.
+"""Regenerate degraded, erased, damaged and outdated summaries.
 
 The new rows supersede the old ones, which are kept.
 """
@@ -29,26 +29,26 @@ from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 from conversations.sql import snapshot
 
-# The shortest time between two automatic attempts at one conversation.
+# Minimum time between two automatic attempts for one conversation.
 PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
-# These take about two and a half days in all.
+# With the pauses between them, these attempts take more than two days.
 MOST_ATTEMPTS = 9
 
 _WAITING = "waiting_for_a_model"
 _ATTEMPTS = "attempts_without_an_answer"
 _NEXT = "next_attempt_at"
-# The default for a run that left nothing waiting, or found no model available.
+# The next attempt after a run that left no summary waiting, or found no model available.
 _AT_ONCE = datetime.min.replace(tzinfo=UTC).isoformat()
 
 
 def redo(run: Run) -> Outcome:
-    """Make the degraded summaries of the context again, oldest first.
+    """Regenerate the degraded summaries of the context, oldest first.
 
-    A summary that no model answers is left to wait, and the next one is tried; if no model is available, the run ends.
-    A summary whose texts are rejected is superseded by one that is degraded and no longer waits. A worker makes only
-    degraded summaries that wait; a person's request also covers rejected ones, as another model may be configured by
-    now. Erased and outdated summaries are made again even if no model answers.
+    If no model answers for a summary, it waits, and the next one is tried. If no model is available, the run ends. If
+    the models' texts are rejected, a degraded summary that no longer waits supersedes the old one. A worker regenerates
+    only degraded summaries that wait. A person's request also covers rejected ones, because another model may be
+    configured by now. Erased and outdated summaries are regenerated even if no model answers.
     """
     waiting = ""
     lack = Lack.UNANSWERED
@@ -64,7 +64,7 @@ def redo(run: Run) -> Outcome:
                 break
             continue
         if not only_waiting and _has_same_text(summary_id, made[-1]):
-            # Rejected again: a new row with the same text would gain nothing.
+            # The texts were rejected again: a new row with the same text would gain nothing.
             continue
         run.write(made, instead_of_tokens=tokens)
     if waiting:
@@ -81,8 +81,8 @@ def _has_same_text(summary_id: str, made: Made) -> bool:
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
     """Yield conversations whose context has a summary that waits for a model.
 
-    After an attempt without an answer, a conversation is left out for a time that doubles with each attempt, unless
-    another summary has begun to wait since.
+    After an attempt without an answer, a conversation is left out for a time that doubles with each attempt. This does
+    not apply if another summary has begun to wait since.
     """
     attempts = CompactionRun.objects.filter(conversation_id=OuterRef("conversation_id"), reason=Reason.REDO)
     last = attempts.order_by("-started_at")
@@ -90,7 +90,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
         conversation_id=OuterRef("conversation_id"),
         summary__is_degraded=True,
         summary__quality__waits=True,
-        # Of an erased summary, a redo was requested at the erasure.
+        # For an erased summary, the erasure has requested a redo.
         summary__erased_by__isnull=True,
     )
     newest = lacking.order_by("-summary__created_at")
@@ -109,7 +109,7 @@ def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
 
 
 def _read_summaries(run: Run, *, only_waiting: bool, outdated: Collection[str]) -> list[tuple[str, int]]:
-    """Read the summaries to make again and their tokens; set the run's figures."""
+    """Read the summaries to regenerate and their tokens; set the run's counts."""
     with snapshot():
         messages, tokens = read_cost(run.conversation_id)
         shown = list(
@@ -126,7 +126,7 @@ def _read_summaries(run: Run, *, only_waiting: bool, outdated: Collection[str]) 
 
 
 def _make_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
-    """Make a summary again, sources first; return all new ones, or why one waits."""
+    """Regenerate a summary, sources first; return all new ones, or why one waits."""
     all_made: list[Made] = []
     for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
         below = _make_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
@@ -152,7 +152,7 @@ def _details_of(waiting: str, lack: Lack, run: Run) -> dict[str, Any]:
     `next_attempt_at` is None if there is no further automatic attempt.
     """
     attempts = CompactionRun.objects.filter(conversation_id=run.conversation_id, reason=Reason.REDO)
-    # A run that has made a summary has a row of its own by now.
+    # This run has a row by now if it has made a summary.
     attempts = attempts.exclude(pk=run.row.pk)
     before = attempts.order_by("-started_at").values_list("details", flat=True).first() or {}
     so_far = before.get(_ATTEMPTS, 0) if before.get(_WAITING) == waiting else 0

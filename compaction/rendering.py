@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 
-# Base64 of this length is an image or an archive, which no summary repeats.
+# Base64 of this length is an image or an archive: no summary repeats it.
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{400,}={0,2}")
-# The same in lines, as mails and certificates have it, or with the line breaks that JSON writes.
+# Base64 in lines, as in mails and certificates, or with the line breaks that JSON writes.
 _BREAK = r"(?:\r?\n[ \t]*|\\r\\n|\\n)"
 _BASE64_LINES = re.compile(rf"(?:[A-Za-z0-9+/]{{60,76}}{_BREAK}){{5,}}[A-Za-z0-9+/]{{0,76}}={{0,2}}")
 # Most messages have no word of this length, and the patterns above need not be tried.
@@ -56,7 +56,7 @@ class Shown(Protocol):
 def render_costliest(summary: Shown) -> str:
     """Render the summary with the id that costs most tokens, for counting.
 
-    The tokens of a random id vary, and the figures of a plan must not.
+    The tokens of a random id vary, but the token counts of a plan must not.
     """
     return _element(summary, _COSTLIEST_ID)
 
@@ -69,7 +69,7 @@ def context_cost_of(tokens: TokenEstimator) -> Callable[[Shown], int]:
 def render_summary(summary: Shown) -> str:
     """Render the summary as an XML element with its id, depth, range and times.
 
-    The text is escaped: no content can end the element or pass for another one.
+    The text is escaped: no content can end the element or look like another element.
     """
     return _element(summary, summary.summary_id)
 
@@ -98,7 +98,7 @@ def readable_source(text: str) -> str:
 
 
 def without_added(text: str, added: Iterable[str]) -> str:
-    """Replace each text that a host added to a message with a note of its length."""
+    """Replace each text that a host added to a message by a note of its length."""
     for each in added:
         # A flattened message has each part on lines of its own.
         note = f"[added by the host, {len(each)} characters]"

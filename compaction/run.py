@@ -60,9 +60,9 @@ COMPACTION = "lcm.compaction"
 def compaction_lock(conversation_id: int) -> Iterator[None]:
     """Hold the conversation's advisory lock, or raise ConversationBusy at once.
 
-    It is a session-level lock, as no transaction may stay open while a summarizer works. It ends with the connection,
-    so a killed worker leaves none behind. It only prevents duplicate work: if it is lost with a connection, the
-    replacement of a range still succeeds for one writer only.
+    It is a session-level lock, because no transaction may stay open while a summarizer works. The lock ends with the
+    connection, so a killed worker leaves no lock behind. It only prevents duplicate work: if the lock is lost with its
+    connection, still only one writer can replace a range of the context.
     """
     with pglock.advisory(f"{COMPACTION}.{conversation_id}", timeout=0) as acquired:
         if not acquired:
@@ -73,7 +73,7 @@ def compaction_lock(conversation_id: int) -> Iterator[None]:
 def abandon_runs(conversation_id: int) -> None:
     """Close the records of runs whose worker died.
 
-    The caller holds the lock, so no run is in progress. What they wrote is complete and stays.
+    The caller holds the lock, so no run is in progress. The summaries that these runs wrote are complete and stay.
     """
     for run in CompactionRun.objects.filter(conversation_id=conversation_id, outcome=Outcome.RUNNING):
         run.outcome, run.finished_at = Outcome.ABANDONED, timezone.now()
@@ -92,11 +92,11 @@ class Made:
 
 @dataclass
 class Run:
-    """A run in progress; the summaries it has written are final.
+    """A run in progress. The summaries that it has written are final.
 
     `row` is its record: `tokens_before` is the size of the context when the run read it, and `tokens_after` that of the
     same context with the run's summaries in it. Messages that are appended meanwhile count in neither, so the
-    difference is what the run freed, and neither is ever negative.
+    difference is the tokens that the run freed, and neither is ever negative.
     """
 
     store: ConversationStore
@@ -109,9 +109,9 @@ class Run:
     def __post_init__(self) -> None:
         self.conversation_id = self.conversation.conversation_id
         self.deadline = time.monotonic() + self.policy.run_deadline_seconds
-        # Shown with the run, such as the steps of a plan; stored in the row with each write.
+        # Details shown with the run, such as the steps of a plan; stored in the row with each write.
         self.details: Mapping[str, Any] = {}
-        # The figures of a run that ends without reading the context.
+        # This count, and those in the row below, are for a run that ends without reading the context.
         self.messages = self.conversation.active_messages
         self.row = CompactionRun(
             run_id=f"run_{secrets.token_hex(8)}",
@@ -144,7 +144,7 @@ class Run:
 
     @property
     def _figures(self) -> Mapping[str, Any]:
-        """The figures of the significance gate, if it skipped the run."""
+        """The measurements of the significance gate, if it skipped the run."""
         return {name: figures for name, figures in self.details.items() if name == "significance"}
 
     def compact(self) -> Outcome:
@@ -180,7 +180,7 @@ class Run:
 
     @property
     def outcome_when_done(self) -> Outcome:
-        """The outcome of a run that did all there was to do."""
+        """The outcome of a run that completed all of its work."""
         return Outcome.COMPACTED if self.summaries else Outcome.NOTHING_TO_DO
 
     @property
@@ -189,13 +189,13 @@ class Run:
 
     @property
     def _is_enough(self) -> bool:
-        """Whether an automatic run has made enough room; a manual run does all it can."""
+        """Whether an automatic run has freed enough; a manual run does all it can."""
         return self.reason.is_automatic and self.policy.is_relieved(
             active_tokens=self.row.tokens_after, active_messages=self.messages
         )
 
     def _is_insignificant(self) -> bool:
-        """Whether the significance gate skips the run; if so, `details` has its figures."""
+        """Whether the significance gate skips the run; `details` then says why."""
         if not self.policy.significance_gate or self.conversation.active_tokens >= self.policy.hard_tokens:
             return False
         found = significance(
@@ -215,17 +215,17 @@ class Run:
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """The ids that no model may read; later quarantines make a summary outdated."""
+        """The items that no model may read; later quarantines make summaries outdated."""
         return withheld_items(self.conversation_id)
 
     def read_context(self) -> list[Slot]:
-        """Read the slots that the run plans on; its figures are about these slots."""
+        """Read the slots of the context; the run's plan and counts refer to them."""
         slots = read_slots(self.conversation_id)
         self.start_from(tokens=planner.sum_tokens(slots), messages=sum(slot.is_raw for slot in slots))
         return slots
 
     def start_from(self, *, tokens: int, messages: int) -> None:
-        """Set the figures of the context that the run has read."""
+        """Set the counts of the context that the run has read."""
         self.row.tokens_before = self.row.tokens_after = tokens
         self.messages = messages
 
@@ -261,7 +261,7 @@ class Run:
                 target_tokens=target_tokens,
                 count_tokens=self.store.tokens.count,
                 depth=sources.depth,
-                # Only a language model can leave out what is known already.
+                # Only a language model can leave out what the previous summary says already.
                 previous=self._previous_text(previous_id) if self.escalation.models else "",
                 instructions=self.policy.summary_instructions,
                 target_factor=self.policy.target_factor,
@@ -286,8 +286,8 @@ class Run:
     def write(self, all_made: Sequence[Made], *, instead_of_tokens: int) -> list[int | None]:
         """Write summaries, context, counters and the run's row, in one transaction.
 
-        Only the last summary enters the context, in place of items of `instead_of_tokens` tokens; the summaries before
-        it are its sources. Returns the ordinal of each in the context, or None.
+        Only the last summary enters the context, where it replaces items of `instead_of_tokens` tokens. The summaries
+        before it are its sources. Returns for each summary its ordinal in the context, or None.
         """
         before = copy(self.row), self.messages
         try:
@@ -303,7 +303,7 @@ class Run:
                     for made in all_made
                 ]
                 if self.lease is not None:
-                    # After the conversation's row, which every writer locks first. Progress resets the job's attempts.
+                    # Every writer locks the conversation's row before the job's. Progress resets the job's attempts.
                     self.lease.renew(attempts=1)
                 self.row.tokens_after += all_made[-1].item_tokens - instead_of_tokens
                 for made in all_made:
@@ -361,7 +361,7 @@ class Run:
             [self.row], update_conflicts=True, unique_fields=["run_id"], update_fields=_UPDATED
         )
         if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
-            # Another run before anything has changed would find nothing again.
+            # Until the context has changed, another run would end in the same way.
             Conversation.objects.filter(pk=self.conversation_id).update(
                 rest_until_seq=F("next_seq") - 1 + self.policy.fresh_tail_count
             )

@@ -23,14 +23,14 @@ from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
 _QUARANTINES = sql.load("compaction/quarantines.sql")
-# The limits of what the significance gate reads.
+# The limits for the texts that the significance gate reads.
 _MOST_TURNS = 200
 _MOST_SUMMARIES = 20
 _MOST_CHARACTERS = 4_000
 
 
 def read_turns(conversation_id: int) -> list[str]:
-    """The newest raw turns in the context, oldest first, each cut short."""
+    """Read the newest non-system messages in the context, oldest first, cut short."""
     found = sql.rows(_STATEMENTS["newest_turns"], [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
     cold = cold_texts(block_id for _, _, block_id in found)
     return [
@@ -40,18 +40,18 @@ def read_turns(conversation_id: int) -> list[str]:
 
 
 def read_summary_texts(conversation_id: int) -> list[str]:
-    """The texts of the newest summaries in the context."""
+    """Read the texts of the newest summaries in the context."""
     return [text for (text,) in sql.rows(_STATEMENTS["newest_summaries"], [conversation_id, _MOST_SUMMARIES])]
 
 
 def read_cost(conversation_id: int) -> tuple[int, int]:
-    """The number of messages in the active context, and its tokens."""
+    """Return the number of messages in the active context, and its tokens."""
     [(messages, tokens)] = sql.rows(_STATEMENTS["context_cost"], [conversation_id])
     return messages, tokens
 
 
 def read_slots(conversation_id: int) -> list[Slot]:
-    """The active context as slots, oldest first, in one query."""
+    """Read the active context as slots, oldest first, in one query."""
     found = sql.rows(_STATEMENTS["context_slots"], {"conversation_id": conversation_id})
     return [
         Slot(
@@ -72,7 +72,7 @@ def read_slots(conversation_id: int) -> list[Slot]:
 class _Read(NamedTuple):
     """One source, a message or a summary, with the values that a summary needs.
 
-    A NamedTuple and no frozen dataclass, because every message of a backlog becomes one.
+    A NamedTuple, because it is cheaper than a frozen dataclass, and every message of a long context becomes one.
     """
 
     id: Any
@@ -96,7 +96,7 @@ class ChunkSources:
     def __init__(self, messages: Iterable[_Read], summaries: Iterable[_Read]) -> None:
         by_kind = [sorted(each, key=_first_seq) for each in (messages, summaries)]
         self.message_ids, self.summary_ids = ([read.id for read in each] for each in by_kind)
-        # In the order of the link tables: messages, then summaries.
+        # The hashes, in the order of the link tables: messages, then summaries.
         self.hashes = [read.hash for each in by_kind for read in each]
         self.read = sorted(chain(*by_kind), key=_first_seq)
         self.texts = tuple(read.source for read in self.read)
@@ -113,9 +113,9 @@ def withheld_items(conversation_id: int) -> frozenset[str]:
 
 
 def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
-    """Return the ids of all that is withheld in these conversations.
+    """Return the ids of all withheld items in these conversations.
 
-    Call it before texts are returned: these items must be returned without a text, and marked as `quarantined`.
+    Call this before texts are returned: these items must be returned without a text, and marked as `quarantined`.
     """
     wanted = {id for id in conversation_ids if id is not None}
     affected = sql.rows(_QUARANTINES["with_quarantines"], [sql.array(wanted)]) if wanted else []
@@ -123,7 +123,7 @@ def withheld_in(conversation_ids: Iterable[int | None]) -> frozenset[str]:
 
 
 def outdated_summaries(conversation_id: int) -> frozenset[str]:
-    """Return the summaries with a source that was quarantined or released since."""
+    """Return summaries with a source that was quarantined or released later."""
     found = sql.rows(_QUARANTINES["outdated_summaries"], {"id": conversation_id})
     return frozenset(summary_id for summary_id, _, _ in found)
 
@@ -135,9 +135,9 @@ def conversations_to_redo(*, limit: int) -> list[int]:
 
 
 def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> ChunkSources:
-    """Read the sources behind a chunk's slots, in the order of the context.
+    """Read the sources in a chunk's slots, in the order of the context.
 
-    Those in `withheld` are sources without a text, so that all messages stay reachable.
+    Items in `withheld` remain sources, but without a text, so that all messages stay reachable.
     """
     message_ids = tuple(slot.message_id for slot in chunk if slot.message_id is not None)
     summary_ids = tuple(slot.summary_id for slot in chunk if slot.summary_id is not None)
@@ -158,7 +158,7 @@ def read_sources_replacing(
 
 
 def _without(read: Sequence[_Read], withheld: Collection[str]) -> Sequence[_Read]:
-    """The sources, without the texts of those that are withheld."""
+    """Return the sources; the texts of withheld ones are replaced."""
     if not withheld:
         return read
     return [
@@ -168,12 +168,12 @@ def _without(read: Sequence[_Read], withheld: Collection[str]) -> Sequence[_Read
 
 
 def text_of(summary_id: str) -> str:
-    """A summary's text."""
+    """Return a summary's text."""
     return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
 
 
 def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[str]:
-    """The sources of this summary that must be made again: see `to_redo`."""
+    """Return the sources of this summary that must be regenerated: see `to_redo`."""
     wanted = to_redo("", only_waiting=only_waiting, outdated=outdated)
     found = Summary.objects.filter(wanted, derived_links__summary_id=summary_id)
     ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
@@ -181,10 +181,10 @@ def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection
 
 
 def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
-    """Build the condition for summaries to make again.
+    """Build the condition for summaries that must be regenerated.
 
-    They are degraded, erased, quarantined or outdated; with `only_waiting`, degraded ones only if they wait for a
-    model. `prefix` is the lookup path to the summary.
+    These are degraded, erased, quarantined or outdated. With `only_waiting`, a degraded summary is included only if it
+    waits for a model. `prefix` is the lookup path to the summary.
     """
     degraded = Q(**{f"{prefix}is_degraded": True})
     if only_waiting:
@@ -194,7 +194,7 @@ def to_redo(prefix: str, *, only_waiting: bool, outdated: Collection[str]) -> Q:
 
 
 def _damaged_texts() -> QuerySet[Summary, Any]:
-    """Quarantined summaries whose links to their sources are complete."""
+    """Select quarantined summaries whose links to their sources are complete."""
     withheld = Quarantine.objects.filter(released_at__isnull=True, target__startswith="sum_").values("target")
     linked = Count("message_links__message", distinct=True) + Count("source_links__source", distinct=True)
     whole = Summary.objects.filter(pk__in=withheld, superseded_by__isnull=True).annotate(linked=linked)
@@ -206,7 +206,7 @@ def is_erased(summary_id: str) -> bool:
 
 
 def has_text_left(summary_id: str) -> bool:
-    """Whether any message below the summary still has its text."""
+    """Whether any message that the summary covers still has its text."""
     [[remains]] = sql.rows(_STATEMENTS["summary_remains"], [summary_id])
     return bool(remains)
 
@@ -242,7 +242,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
 def _readable(
     content: str, added: Sequence[tuple[str, str | None]], message_id: int, block_id: int | None, cold: ColdTexts | None
 ) -> str:
-    """Return a message's text for a summarizer, without texts that a host added."""
+    """Return a message's text for a summarizer, without texts added by a host."""
     if block_id is not None and cold is not None:
         found = cold.message(block_id, message_id)
         content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]
@@ -250,7 +250,7 @@ def _readable(
 
 
 def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
-    """Return a message's text, from its cold block if it is in one."""
+    """Return a message's text, from its cold block if it has one."""
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 

@@ -1,4 +1,4 @@
-"""Background tasks: each starts a worker on a row, which is the job or the plan."""
+"""Background tasks: each starts a worker for one row, which is a job or a plan."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def sweep_compaction_jobs() -> None:
 
 @db_periodic_task(crontab(hour="3", minute="40"), queue="maintenance")
 def remove_finished_history_jobs() -> None:
-    """Delete old finished history jobs, except the newest per subject and reason."""
-    # Jobs of compactions are kept: a run's row refers to its job, and is sealed.
+    """Delete old history jobs, except the newest of each conversation or project."""
+    # Jobs of compactions are kept: a run's row refers to its job, and the row's hash covers the reference.
     history_jobs.QUEUE.remove_finished(of=("conversation", "project", "reason"))

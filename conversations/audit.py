@@ -1,4 +1,4 @@
-"""Record and list administrative acts in the append-only audit log."""
+"""Record administrative operations in the append-only audit log, and list them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 
 
 class Act(StrEnum):
-    """Administrative acts. Only the first four allow stored texts to change."""
+    """Operations in the audit log. Only the first four may change stored texts."""
 
     ARCHIVE = "archive"
     THAW = "thaw"
@@ -50,7 +50,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True)
 class AuditLog(Scoped):
-    """Records administrative acts, and lists them."""
+    """Records administrative operations, and lists them."""
 
     def record(
         self,
@@ -61,7 +61,7 @@ class AuditLog(Scoped):
         target: str = "",
         detail: Mapping[str, Any] | None = None,
     ) -> AuditEntry:
-        """Record an act in the transaction that carries it out.
+        """Write an audit entry, in the transaction that carries out the operation.
 
         Raises RuntimeError outside a transaction. `detail` holds ids, counts and hashes, never message text.
         """

@@ -1,12 +1,12 @@
-"""The errors of every face: REST, MCP and the command line.
+"""The errors of all interfaces: REST, MCP and the command line.
 
 LcmError
 ├── Invalid           the request is malformed, or a value is not allowed
 │   └── TooLarge         the request or a value exceeds a size limit
 ├── Unauthenticated   no key, or one that is unknown, expired or revoked
 ├── Forbidden         the key lacks the scope
-├── NotFound          no such thing, or none that the caller may see
-├── Conflict          it contradicts stored data; retryable if that may change by itself
+├── NotFound          it does not exist, or the caller may not see it
+├── Conflict          the request contradicts stored data; retryable if the data may change by itself
 │   ├── ConversationBusy   another compaction of the conversation is running
 │   └── StaleHead          the conversation's head is not where the caller expects it
 └── Unavailable       a dependency (storage, model) fails; retryable
@@ -60,7 +60,7 @@ class ConversationBusy(Conflict):
 
 
 class StaleHead(Conflict):
-    """The head is not at the expected seq; `head_seq` in the context has it."""
+    """The head is not at the expected seq; `head_seq` in `context` is its seq."""
 
     code = "stale_head"
 

@@ -1,4 +1,4 @@
-"""Numbers and texts as people read them. Pure."""
+"""Format numbers and texts for people. Pure."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def encodable(text: str) -> str:
-    """The text with lone surrogates replaced, which UTF-8 cannot hold."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""Migration operations: run a `.sql` file, and seal the rows of a table."""
+"""Migration operations: run a `.sql` file, and hash the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RunSQLFile(RunSQL):
 class SealRows(RunSQL):
     """Add a hash of these columns, `row_seal`, to all rows of a table.
 
-    A trigger computes it for later writes. Applied again with other columns, it replaces the seal. `row_seal` is in no
-    model: only the database writes it, and only the integrity checker reads it.
+    A trigger computes the hash at later writes. Applied again with other columns, this operation replaces the hash.
+    `row_seal` is in no model: only the database writes it, and only the integrity checker reads it.
     """
 
     def __init__(self, table: str, columns: str) -> None:

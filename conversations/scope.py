@@ -53,9 +53,9 @@ _PATHS = {
 
 @dataclass(frozen=True)
 class Scope:
-    """One workspace, or all of them (None) for workers and the operator.
+    """The workspace whose rows a caller may see; None for all workspaces.
 
-    `actor` is who acts, as the audit log names them.
+    Workers and the site administrator see all workspaces. `actor` is the name of the caller in the audit log.
     """
 
     workspace_id: int | None = None
@@ -71,7 +71,7 @@ class Scope:
     def conversation(self, conversation_id: int, *, locked: bool = False) -> Conversation:
         """Return the conversation; NotFound if unknown or of another workspace.
 
-        `locked` locks the row until the transaction ends: needed before changing anything that the row counts.
+        `locked` locks the row until the transaction ends. Lock it before a change of anything that the row counts.
         """
         if locked:
             held = Conversation.objects.select_for_update(no_key=True)
@@ -79,7 +79,7 @@ class Scope:
         return self._one(Conversation, "conversation", conversation_id)
 
     def conversation_of(self, *, message_id: int) -> Conversation:
-        """Return a message's conversation, its row locked until the transaction ends."""
+        """Return a message's conversation; lock its row until the transaction ends."""
         held = Conversation.objects.select_for_update(no_key=True, of=("self",))
         return self.find(held, "message", f"msg_{message_id}", messages__message_id=message_id)
 
@@ -126,7 +126,7 @@ class Scoped:
 @cache
 def _by_key(model: type[M], narrow: bool) -> OneRow[M]:
     """Compile the query for a row by primary key, in any workspace or in one."""
-    # Only the SQL of this example is kept, not its values.
+    # OneRow keeps only the SQL of this example, not its values.
     row = model._default_manager.filter(pk="0")
     return OneRow.from_queryset(Scope(0).narrow(row) if narrow else row)
 

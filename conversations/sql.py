@@ -55,7 +55,7 @@ def load(path: str) -> Mapping[str, str]:
 
 
 def bound(statement: str, values: Values) -> str:
-    """Bind values into a statement, or a piece of one, for `rows_as_planned`."""
+    """Bind values into a statement, or part of one, for `rows_as_planned`."""
     connection.ensure_connection()
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
 
@@ -94,5 +94,5 @@ def array(ids: Iterable[int]) -> str:
 
 
 def texts(given: Iterable[str]) -> str:
-    """Format texts as an array literal, for `= ANY(%s::text[])`; no None."""
+    """Format texts, none of them None, as an array literal: `= ANY(%s::text[])`."""
     return "{" + ",".join('"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in given) + "}"

@@ -20,7 +20,7 @@ from conversations.work.queue import Lease, WorkQueue, WorkState
 # A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
 job_due = Signal()
 
-# Runs on every append under pressure, so it writes nothing where a job is queued already.
+# This statement runs at every append under pressure, so it writes nothing if a job is queued already.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
 
 
@@ -32,7 +32,7 @@ def wake(job_id: int, delay_seconds: float) -> None:
 class JobLease(Lease[CompactionJob]):
     """A claimed job.
 
-    While it is leased, one more job of its conversation may be queued, and waits for its end.
+    While it is leased, one more job of its conversation may be queued. That job waits for the end of this one.
     """
 
     def end(self, state: WorkState, **values: object) -> None:
@@ -86,7 +86,7 @@ def request(*, conversation_id: int, reason: Reason) -> int:
 
 
 def open_jobs() -> QuerySet[CompactionJob]:
-    """The jobs that are queued or leased."""
+    """Select the jobs that are queued or leased."""
     return CompactionJob.objects.filter(state__in=[JobState.QUEUED, JobState.LEASED])
 
 
@@ -110,7 +110,8 @@ def maybe_under_pressure(policy: CompactionPolicy) -> QuerySet[Conversation]:
 def last_outcome_of_resting() -> Case:
     """Build the query expression for a resting conversation's last outcome.
 
-    A conversation rests from an exhausted or skipped run until it has messages behind `rest_until_seq`; otherwise null.
+    After an exhausted or skipped run, a conversation rests until it has messages after `rest_until_seq`. The value is
+    null for conversations that do not rest.
     """
     runs = CompactionRun.objects.filter(conversation_id=OuterRef("pk")).exclude(
         reason__in=[Reason.REDO, Reason.REDO_ALL]
@@ -121,7 +122,7 @@ def last_outcome_of_resting() -> Case:
 
 
 def decide(conversation: Conversation, policy: CompactionPolicy, *, last_outcome: str | None) -> CompactionDecision:
-    """Decide on compaction; `passed_over` if the significance gate skipped it.
+    """Decide on compaction; `passed_over` says that the significance gate skipped it.
 
     `last_outcome` is the value of `last_outcome_of_resting` for this conversation.
     """

@@ -1,6 +1,6 @@
 """Statistics of a workspace: tokens saved, pressure, jobs, runs by the hour.
 
-Each is one statement over counters, open jobs, or the runs of a few days; no message is read.
+Each value comes from one statement over counters, open jobs, or the runs of a few days. No message is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.types import Level
 
-# Conversations that may be under pressure are checked one by one, at most this many; the rest is not counted.
+# Maximum number of conversations that are checked, one by one, for pressure. The others are not counted.
 MOST_CHECKED = 1_000
 MOST_LISTED = 5
 
@@ -30,7 +30,7 @@ _STATEMENTS = sql.load("compaction/statistics.sql")
 
 @dataclass(frozen=True)
 class CompactionActivity:
-    """Reports on one workspace or, for the operator's own tools, on all."""
+    """Reports on one workspace or, for the site administrator's tools, on all."""
 
     policy: CompactionPolicy
     scope: Scope = EVERYTHING
@@ -87,7 +87,7 @@ class CompactionActivity:
     def _under_pressure(self) -> list[PressedConversation]:
         """Return the conversations under pressure, the fullest first.
 
-        Without those that the significance gate skipped, which compaction leaves alone for now.
+        Conversations that the significance gate skipped are left out: they are not compacted for now.
         """
         found = self.scope.narrow(maybe_under_pressure(self.policy)).order_by("-active_tokens", "conversation_id")
         found = found.annotate(last_outcome=last_outcome_of_resting())

@@ -37,7 +37,7 @@ class CompactionWorker:
     def work(self, *, job_id: int | None = None) -> bool:
         """Do the given job, or the next due one; return False if none can be claimed.
 
-        A failed job keeps the kind of its error, and is retried after a growing backoff.
+        A failed job records the type of its error, and is retried after a growing backoff.
         """
         lease = jobs.QUEUE.claim(lease_seconds=self.engine.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
@@ -55,7 +55,7 @@ class CompactionWorker:
             with lease.heartbeat():
                 result = self._run(lease)
         except ConversationBusy as busy:
-            # The lock was taken and nothing was tried, so this is not counted as an attempt.
+            # Another process holds the lock and nothing was tried, so this is not counted as an attempt.
             lease.release(attempts=lease.attempts - 1, error=busy.code, delay_seconds=BUSY_DELAY_SECONDS)
         except NotFound:
             lease.finish()
@@ -76,7 +76,7 @@ class CompactionWorker:
     def sweep(self) -> None:
         """Wake workers for due jobs; request jobs for pressure and for redos.
 
-        Finds the work left by lost wake-ups, crashes, changed settings and unavailable models.
+        This finds work that remained after lost wake-ups, crashes, changed settings and unavailable models.
         """
         jobs.QUEUE.wake_due()
         for conversation in self._under_pressure():
@@ -109,7 +109,7 @@ class CompactionWorker:
             yield conversation
 
     def _under_pressure(self) -> Iterator[Conversation]:
-        """Conversations without an open job that need automatic compaction."""
+        """Yield conversations without an open job that need automatic compaction."""
         policy = self.engine.policy
         idle = jobs.maybe_under_pressure(policy).filter(~jobs.has_open_job())
         for conversation in idle.iterator(chunk_size=1000):

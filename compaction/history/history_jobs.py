@@ -51,7 +51,7 @@ QUEUE = WorkQueue(
 def request(
     *, workspace_id: int, reason: HistoryReason, conversation_id: int | None = None, project_id: int | None = None
 ) -> int:
-    """Queue a job for a conversation or a project unless one is; return its id."""
+    """Queue a job for a conversation or project if none is queued; return its id."""
     about = {"conversation_id": conversation_id, "project_id": project_id}
     written = sql.rows(_REQUEST, {"workspace_id": workspace_id, "reason": reason.value, **about})
     if written:

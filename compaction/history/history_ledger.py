@@ -1,6 +1,6 @@
 """Write a conversation's session summaries as ledger lines, and restore them.
 
-Arcs and epochs span several conversations: they are not written, but made again from the session summaries.
+Arcs and epochs span several conversations: they are not written, but regenerated from the session summaries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make one session, arc or epoch summary: summarize, then write row and lineage.
+"""Make one session, arc or epoch summary, and write its row and lineage.
 
 No transaction is open while a summarizer works.
 """
@@ -34,7 +34,7 @@ VERBATIM_TOKENS = 100
 
 @dataclass(frozen=True)
 class HistoryMaker:
-    """Makes a summary row from sources, under the caller's lock."""
+    """Makes a summary row from sources; the caller holds the lock."""
 
     policy: CompactionPolicy
     escalation: Escalation
@@ -102,7 +102,7 @@ class HistoryMaker:
     def _copy_verbatim(self, request: SummaryRequest) -> Accepted:
         """Return the texts of the sources unchanged: no summary would be shorter.
 
-        If none is readable, the text is `WITHHELD`.
+        If no source is readable, the text is `WITHHELD`.
         """
         lines = (
             f"{each.role}: {each.text}" if isinstance(each, SourceMessage) else each.text for each in request.sources

@@ -1,4 +1,4 @@
-"""Make session, arc and epoch summaries again on a person's request."""
+"""Regenerate session, arc and epoch summaries on a person's request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conversations.scope import EVERYTHING, Scope
 
 @dataclass(frozen=True)
 class HistoryRedo:
-    """Makes degraded and damaged summaries again; new rows supersede the old ones."""
+    """Regenerates degraded and damaged summaries; new rows supersede the old ones."""
 
     history: SessionHistory
 
@@ -54,7 +54,7 @@ class HistoryRedo:
         return current_in_line(found.pk)
 
     def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
-        """Yield the summaries below that are to be made again, sources first.
+        """Yield the summaries below this one that must be regenerated, sources first.
 
         These are degraded, damaged or withheld, or have such a summary below them.
         """
@@ -69,7 +69,7 @@ class HistoryRedo:
                 yield member
 
     def _redo(self, summary: SessionSummary) -> bool:
-        """Make the summary again if that gains anything; return whether it did."""
+        """Regenerate the summary if that gains anything; return whether it did."""
         if summary.conversation_id is None:
             self.history.renew(current_in_line(summary.pk).pk)
         else:
@@ -78,7 +78,7 @@ class HistoryRedo:
 
 
 def request_redo(summary: SessionSummary) -> int:
-    """Request a job that makes this summary again; return its id."""
+    """Request a job that regenerates this summary; return its id."""
     if summary.conversation_id is not None:
         return history_jobs.request(
             workspace_id=summary.workspace_id,

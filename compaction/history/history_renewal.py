@@ -1,4 +1,4 @@
-"""Decide which session, arc and epoch summaries must be made again."""
+"""Decide which session, arc and epoch summaries must be regenerated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STATEMENTS = sql.load("compaction/history.sql")
 
 
 def current_of(conversation_id: int) -> SessionSummary | None:
-    """The current session summary of a conversation."""
+    """Return the current session summary of a conversation, or None."""
     return SessionSummary.objects.readable().current().filter(conversation_id=conversation_id).first()
 
 
@@ -26,17 +26,17 @@ def current_in_line(summary_id: str) -> SessionSummary:
 
 
 def current_members(summary_id: str) -> list[str]:
-    """The current summaries of the members of an arc or an epoch, in order."""
+    """Return the current summaries of the members of an arc or epoch, in order."""
     return [each for (each,) in sql.rows(_STATEMENTS["current_members"], [summary_id])]
 
 
 def damaged(summary_ids: Collection[str]) -> frozenset[str]:
-    """Return those of the summaries whose hash, links or range do not match."""
+    """Return the summaries whose hash, links or range do not match their sources."""
     return frozenset(each for (each,) in sql.rows(_STATEMENTS["damaged_history"], {"ids": list(summary_ids)}))
 
 
 def is_damaged_or_outdated(current: SessionSummary, reason: HistoryReason) -> bool:
-    """Whether a session summary is damaged, or its sources' quarantines changed.
+    """Whether a session summary is damaged, or quarantines of its sources changed.
 
     Damage counts only for the reason `manual`: a person's request, or a step of a repair plan.
     """
@@ -47,7 +47,7 @@ def is_damaged_or_outdated(current: SessionSummary, reason: HistoryReason) -> bo
 
 
 def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryReason) -> bool:
-    """Whether a session summary is outdated, erased, or degraded and to be redone."""
+    """Whether a session summary is outdated, erased, or degraded and `reason` a redo."""
     return (
         (current.last_seq or 0) != conversation.head_seq
         or current.project_id != conversation.project_id
@@ -57,7 +57,7 @@ def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryR
 
 
 def only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource]) -> bool:
-    """Whether only its sources lacked a model, and these have not changed."""
+    """Whether only the summary's sources lacked a model, and they are unchanged."""
     if current.quality.get("lack") is not None or current.erased_by_id is not None:
         return False
     linked = current.memory_links.order_by("ordinal").values_list("memory_summary_id", "message_id")
@@ -69,16 +69,16 @@ def gains_nothing(made: SessionSummary, current: SessionSummary) -> bool:
     covers_more = (made.last_seq, made.project_id) != (current.last_seq, current.project_id)
     if covers_more or current.erased_by_id is not None or not current.is_degraded:
         return False
-    # Where this differs, the new row is needed to record it: after a rejected text, a summary no longer waits.
+    # If this differs, the new row must record it: after a rejected text, a summary no longer waits.
     still_waits = made.quality.get("waits") == current.quality.get("waits")
     return made.quality.get("lack") is not None and still_waits
 
 
 def to_renew(project_id: int, kind: HistoryKind, reason: HistoryReason) -> list[str]:
-    """The current arcs or epochs of a project to make again, oldest first.
+    """Return the current arcs or epochs of a project to regenerate, oldest first.
 
-    Those with a renewed member; for the reason `redo` also those that wait for a model; for `manual` also all that were
-    made without one, and the damaged ones.
+    These have a renewed member, or are erased and have a member that is not. For the reason `redo`, those that wait for
+    a model are included as well; for `manual`, all that were made without a model, and the damaged ones.
     """
     values = {
         "project_id": project_id,

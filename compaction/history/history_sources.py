@@ -33,7 +33,7 @@ class HistorySource:
 
     @property
     def is_readable(self) -> bool:
-        """Whether it has a text to summarize."""
+        """Whether the source has a text to summarize."""
         return self.source.text not in (ERASED, WITHHELD)
 
     @property
@@ -42,9 +42,9 @@ class HistorySource:
 
 
 def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
-    """The context items of a conversation, in order: its summaries and raw messages.
+    """Read the context items of a conversation, summaries and messages, in order.
 
-    A quarantined item is a source without its text, so that all messages stay reachable.
+    A quarantined item remains a source, but without its text, so that all messages stay reachable.
     """
     with snapshot():
         slots = read_slots(conversation_id)
@@ -71,8 +71,8 @@ def sources_of_conversation(conversation_id: int) -> list[HistorySource]:
 def withheld_sessions(workspace_id: int | None) -> frozenset[str]:
     """Return the ids of session, arc and epoch summaries that may not be shown.
 
-    A source of theirs was quarantined after they were made; they are withheld until they are made again. None searches
-    all workspaces.
+    One of their sources was quarantined after they were made. They are withheld until they are regenerated. None
+    searches all workspaces.
     """
     return frozenset(id for (id,) in sql.rows(_WITHHELD_SESSIONS, {"workspace_id": workspace_id}))
 
@@ -80,7 +80,7 @@ def withheld_sessions(workspace_id: int | None) -> frozenset[str]:
 def sources_of_members(summary_ids: Sequence[str], *, withheld: Collection[str]) -> list[HistorySource]:
     """Read sessions or arcs as the sources of an arc or an epoch, in the given order.
 
-    Those in `withheld` come without their text.
+    The summaries in `withheld` are returned without their text.
     """
     rows = SessionSummary.objects.select_related("conversation").readable().in_bulk(list(summary_ids))
     return [
@@ -97,7 +97,7 @@ def _of_member(row: SessionSummary, place: int, *, is_withheld: bool) -> History
         source=SourceSummary(
             source_id=row.summary_id,
             depth=row.depth,
-            # The place in the list: ranges of messages have no order across conversations.
+            # The position in the list: ranges of messages have no order across conversations.
             first_seq=place,
             last_seq=place,
             text=ERASED if row.erased_by_id is not None else text,

@@ -77,9 +77,9 @@ class HistoryWorker:
     def sweep(self) -> None:
         """Wake workers for due jobs, and request jobs for summaries to be made.
 
-        These are of quiet conversations with something new, of erased sessions, of sessions whose sources were
-        quarantined or released, of projects with enough sessions or arcs, and those that wait for a model which can be
-        called again.
+        Jobs are requested for conversations without new messages for a while that are not summarized yet, for erased
+        sessions, for sessions whose sources were quarantined or released, for projects with enough sessions or arcs,
+        and for summaries that wait for a model which can be called again.
         """
         history_jobs.QUEUE.wake_due()
         policy = self.history.policy

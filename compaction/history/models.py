@@ -19,7 +19,7 @@ from conversations.types import ContextItemType, Level
 
 class SessionSummaryQuerySet(SearchableQuerySet):
     def current(self) -> Self:
-        """Summaries that no other one supersedes."""
+        """Filter to summaries that no other summary supersedes."""
         return self.filter(superseded_by__isnull=True)
 
 
@@ -183,7 +183,7 @@ class SessionSummaryMemory(models.Model):
 class HistoryJob(models.Model):
     """A job: make a conversation's session summary, or a project's arcs and epochs.
 
-    The columns are those of every table of work; see `conversations/work/queue.py`.
+    It has the columns of every table of jobs; see `conversations/work/queue.py`.
     """
 
     job_id = models.BigAutoField(primary_key=True)

@@ -146,7 +146,7 @@ class SessionHistory:
         with compaction_lock(conversation_id):
             conversation = self.store.scope.conversation(conversation_id)
             current = current_of(conversation_id)
-            # A damaged text, or one from changed quarantines, is replaced even without a model.
+            # A damaged text, or one whose sources' quarantines changed, is replaced even without a model.
             is_wrong = current is not None and is_damaged_or_outdated(current, reason)
             if current is not None and not is_wrong and not is_due(current, conversation, reason):
                 return current
@@ -208,7 +208,7 @@ class SessionHistory:
         return [summary_id for (summary_id,) in sql.rows(_STATEMENTS["members_to_be"], values)]
 
     def renew(self, summary_id: str) -> None:
-        """Make this arc or epoch again if it needs it: see `to_renew`."""
+        """Regenerate this arc or epoch if needed: see `to_renew`."""
         row = SessionSummary.objects.select_related("project").get(pk=summary_id)
         assert row.project is not None, "arcs and epochs have a project"
         with project_lock(row.project.pk):

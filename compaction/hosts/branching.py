@@ -43,7 +43,7 @@ from conversations.types import (
 _SQL = load("conversations/branches/paths.sql")
 # A fork appends its copies in batches of this many messages.
 COPIED_AT_ONCE = 200
-# The most messages that a fork copies, as it is one transaction.
+# Maximum number of messages that a fork copies: the copy is one transaction.
 MOST_COPIED = 20_000
 
 
@@ -54,7 +54,7 @@ class MovedHead:
     conversation_id: int
     head_seq: int
     previous_seq: int
-    # The number of the move; None where the head was there already.
+    # The number of the move; None if the head was there already.
     number: int | None
     counters: Counters
 
@@ -112,7 +112,7 @@ class Branches:
         rows(_SQL["follow_moves"], {"id": conversation_id})
         change_context(context_difference(conversation_id, cost_of=context_cost_of(self.store.tokens)))
         rows(_SQL["count_context"], {"id": conversation_id})
-        # By the database's clock, and never backwards. Compaction no longer rests, as the context is another.
+        # The database's clock, never decreasing. Compaction no longer rests, because the context has changed.
         Conversation.objects.filter(pk=conversation_id).update(
             updated_at=Greatest(F("updated_at"), Now()), rest_until_seq=0
         )
@@ -128,7 +128,7 @@ class Branches:
         return Page(found[:limit], more=len(found) > limit)
 
     def messages_on_path(self, *, conversation_id: int) -> Iterator[MessageRecord]:
-        """Yield the messages on the active path, oldest first, with their whole texts.
+        """Yield the messages on the active path, oldest first, with their full texts.
 
         Raises Conflict at a message that is quarantined, or whose text is in a quarantined file.
         """
@@ -203,7 +203,7 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
 
 
 def _copy(message: MessageRecord) -> NewMessage:
-    # A note of compaction belongs to the summary, which is not copied.
+    # A part that compaction added belongs to a summary, and summaries are not copied.
     parts = tuple(_new_part(part) for part in message.parts if not _is_note_of_compaction(part))
     return NewMessage(
         role=message.role,

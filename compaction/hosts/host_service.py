@@ -1,7 +1,8 @@
 """For hosts that compact their own context: flush before, verify coverage after.
 
-A host is an agent's program that shortens its context by itself. Before it does, a flush summarizes what it is about to
-drop, and records the boundary: the newest message, under a name of the host's choice that always means this boundary.
+A host is an agent program that shortens its context by itself. Before that, it calls `flush`, which summarizes the
+messages that the host is about to drop. `flush` also records the boundary, which is the newest message, under a name
+that the host chooses. This name always means this boundary.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from conversations.policy import StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 
-# The most gaps that a report lists; all of them are counted.
+# Maximum number of gaps that a report lists; all gaps are counted.
 MOST_GAPS = 100
 
 _STATEMENTS = sql.load("compaction/recoverability.sql")
@@ -30,7 +31,7 @@ _STATEMENTS = sql.load("compaction/recoverability.sql")
 
 @dataclass(frozen=True)
 class HostCompaction:
-    """What a host calls before and after it compacts by itself."""
+    """The operations that a host calls before and after its own compaction."""
 
     engine: CompactionEngine
 
@@ -69,7 +70,7 @@ class HostCompaction:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
         result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
-        # A run that stopped at its limits has left something: a worker continues, and the host need not wait.
+        # A run that stopped at its limits has left work: a worker continues, and the host need not wait.
         is_left = result is None or result.outcome is Outcome.STOPPED
         job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None
         boundary, created = _record(conversation_id, host_reference, newest=newest, metadata=plain)
@@ -198,7 +199,7 @@ def _record(
         host_reference=host_reference,
         defaults={"last_seq": newest if last_seq is None else last_seq, "metadata": metadata or {}},
     )
-    # Read back, for the time and the numbers in the metadata as the database stores them.
+    # The row is read back, to return its time, and the numbers in the metadata as the database stores them.
     boundary = _find_recorded(conversation_id, host_reference, last_seq=last_seq, metadata=metadata)
     assert boundary is not None
     return boundary, created

@@ -1,6 +1,6 @@
 """Call a language model over HTTP, with retries, within a deadline.
 
-A call is bounded as a whole (`transport.py`). Transient failures are retried, with a growing backoff.
+The whole time of a call is limited (see `transport.py`). Transient failures are retried, with a growing backoff.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _BACKOFF = wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 class ModelClient:
     """The client of one endpoint.
 
-    Every HTTP call is preceded by `before_call`, which may forbid it by raising, and followed by `after_call` with its
-    outcome and usage. An answer that contains one of the `secrets` is a failure. A prompt's temperature is sent while
-    `takes_temperature` returns true; if the model refuses it, the call is made without one, and
+    `before_call` is called before every HTTP call, and may forbid it by raising. `after_call` is called after it, with
+    the outcome and the usage. An answer that contains one of the `secrets` is a failure. A prompt's temperature is sent
+    while `takes_temperature` returns true. If the model refuses the temperature, the call is repeated without one, and
     `on_temperature_refused` is called. `headers` are sent with each call.
     """
 
@@ -57,8 +57,8 @@ class ModelClient:
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
         """Return the reply to a prompt; raises ModelFailed if there is none in time.
 
-        Without a deadline, the endpoint's attempts times its timeout is the limit. A retry that could only begin after
-        the limit is not made.
+        The time limit is the deadline, or the endpoint's attempts times its timeout if that is less. A retry that could
+        only begin after the limit is not made.
         """
         endpoint = self.endpoint
         until = self.clock() + endpoint.attempts * endpoint.timeout_seconds
@@ -78,7 +78,7 @@ class ModelClient:
             return attempts(self._attempt, prompt, until)
         except TemperatureRefused:
             pass
-        # The temperature was to blame only if the same prompt is answered without it.
+        # The temperature was the cause only if the same prompt is answered without it.
         reply = attempts(self._attempt, without, until)
         self.on_temperature_refused()
         return reply
@@ -102,7 +102,7 @@ class ModelClient:
         request = replace(request, headers={**self.headers, **request.headers})
         answer = send(request, seconds, cost=Usage(_tokens_of(prompt)))
         if isinstance(answer, ModelFailed):
-            # Raised here and not in `send`, where a traceback with locals would show the key.
+            # Raised here and not in `send`, where a traceback with local variables would show the key.
             raise answer
         failure = failure_of(
             status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
@@ -110,7 +110,7 @@ class ModelClient:
         if failure is not None:
             raise failure
         reply = reply_of(self.endpoint, answer.content)
-        # Estimated where the vendor reports no usage.
+        # The usage is estimated if the vendor reports none.
         tokens_in, tokens_out = reply.usage.tokens_in, reply.usage.tokens_out
         usage = Usage(tokens_in or _tokens_of(prompt), tokens_out or round(estimate_tokens(reply.text)))
         reply = replace(reply, usage=usage)

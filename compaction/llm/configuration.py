@@ -1,6 +1,6 @@
 """Configure the language models, and the order in which they are called.
 
-Pure, except that a key in a file is read on each use.
+Pure, except that a key in a file is read at each use.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ModelsPolicy(Policy):
         "", "The prices of a million input and output tokens of this model, such as 3/15; empty if unknown."
     )
     model_timeout_seconds: int = knob(60, "How long one call to a model may take.", low=1, high=3600)
-    # The most attempts of one call to a model that does not answer.
+    # Maximum number of attempts of one call to a model that does not answer.
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
         4096, "The most output tokens of one call to a model, including its reasoning.", low=64, high=1_000_000
@@ -58,11 +58,11 @@ class ModelsPolicy(Policy):
     )
     # Calls to a model pause after this many failed ones in a row.
     breaker_failures: int = 5
-    # How long calls pause, in seconds; after each failed probe twice as long, up to four times.
+    # How long calls pause, in seconds. Each failed probe doubles the pause, up to four times its first length.
     breaker_pause_seconds: int = 300
     # The window of the two spending limits, in seconds.
     spend_window_seconds: int = 600
-    # The most calls to each model in one window; further calls are withheld until it ends. 0 for no limit.
+    # Maximum number of calls to each model in one window; 0 for no limit. Further calls are refused until it ends.
     spend_max_calls: int = 1_000
     spend_max_tokens: int = knob(
         20_000_000,
@@ -101,7 +101,7 @@ class ModelsPolicy(Policy):
         return price_in, price_out
 
     def temperature_by_level(self) -> dict[Level, float]:
-        """Return the temperature by level, empty for none; raises Misconfigured."""
+        """Return the temperature by level, empty if none is sent; raises Misconfigured."""
         given = self.temperatures
         if given in ("", "none"):
             return {}
@@ -117,20 +117,20 @@ class ModelsPolicy(Policy):
         return {Level.NORMAL: normal, Level.AGGRESSIVE: aggressive}
 
     def keys(self) -> dict[str, Secret]:
-        """Return the configured keys by setting; an unreadable file gives an empty one."""
+        """Return the keys by setting; the key in an unreadable file is empty."""
         given = {f"{name}_key": getattr(self, f"{name}_key") for name in MODELS}
         return {_setting(name): read_secret(key)[0] for name, key in given.items() if key}
 
     def missing(self, name: str) -> tuple[str, ...]:
-        """The settings without which this model cannot be called."""
+        """Return the missing settings without which this model cannot be called."""
         lacking = [each for each in (f"{name}_url", f"{name}_model") if not getattr(self, each)]
-        # A self-hosted server may need no key. The vendor's does.
+        # A self-hosted server may need no key. The vendor's server needs one.
         if self.url(name).startswith(_ANTHROPIC) and not self.anthropic_key:
             lacking.append("anthropic_key")
         return tuple(_setting(each) for each in lacking)
 
     def endpoint(self, name: str) -> Endpoint:
-        """Build a model's endpoint; raises Misconfigured, naming the setting at fault."""
+        """Build a model's endpoint; raises Misconfigured, which names the setting."""
         missing = self.missing(name)
         if missing:
             raise Misconfigured(_missing_text(name, missing))
@@ -150,7 +150,7 @@ class ModelsPolicy(Policy):
             )
         except ValueError as refusal:
             wrong = str(refusal)
-        # Raised outside of the handler: chained to the other error, it would keep a traceback with the key in a local.
+        # Raised outside of the handler: the other error, if chained, would keep a traceback with the key.
         raise Misconfigured(wrong)
 
 
@@ -162,7 +162,7 @@ def cost_of(tokens_in: int, tokens_out: int, *, prices: tuple[float, float] | No
 def chain_of(text: str) -> tuple[str, ...]:
     """Parse a chain of summarizers such as `chat,anthropic,extractive`.
 
-    Raises Invalid for an unknown or repeated name, or one after `extractive`, which would never be called.
+    Raises Invalid for an unknown or repeated name, and for a name after `extractive`, which would never be called.
     """
     names = tuple(name.strip() for name in text.split(","))
     for place, name in enumerate(names):
@@ -177,7 +177,7 @@ def chain_of(text: str) -> tuple[str, ...]:
 
 
 def parse_configured_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
-    """Parse a chain; raises Invalid, naming the settings, for an unconfigured model."""
+    """Parse a chain; for an unconfigured model, raises Invalid with the settings."""
     names = chain_of(text)
     models = [name for name in names if name != EXTRACTIVE]
     policy = policy or (ModelsPolicy.from_settings() if models else ModelsPolicy())

@@ -1,7 +1,7 @@
 """Call an embedder: a server that speaks the OpenAI embeddings API.
 
-A call has a timeout and is not retried: its caller does without vectors, or tries again later. It passes a guard with a
-circuit breaker and a spending limit, as calls of language models do.
+A call has a timeout and is not retried: its caller continues without vectors, or tries again later. A guard with a
+circuit breaker and a spending limit checks each call, as it does for calls of language models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compaction.summarizing.extractive.clean_text import estimate_tokens
 from conversations.policy import Policy, Secret, SecretFile, knob, read_secret
 
 EMBEDDER = "embedder"
-# The most texts of one call, and the most bytes of an answer: room for their vectors of the widest models, as decimals.
+# Maximum number of texts in one call, and of bytes in a response: enough for the longest vectors, as decimals.
 MOST_TEXTS = 16
 LONGEST_ANSWER = 8_000_000
 # The timeouts of a call with a question and of one with passages.
@@ -61,7 +61,7 @@ class EmbedderPolicy(Policy):
 
     @property
     def question_model(self) -> str:
-        """The model that makes vectors of questions: the same unless two are configured."""
+        """The model that makes vectors of questions: the same if only one is configured."""
         return self.embedder_model.rpartition(",")[2].strip()
 
     @property
@@ -71,7 +71,7 @@ class EmbedderPolicy(Policy):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The settings without which nothing can be embedded."""
+        """The missing settings without which nothing can be embedded."""
         return tuple(f"LCM_{name.upper()}" for name in ("embedder_url", "embedder_model") if not getattr(self, name))
 
     @property
@@ -106,7 +106,7 @@ def _read_key(given: str | SecretFile) -> Secret:
     if wrong:
         raise Misconfigured(f"LCM_EMBEDDER_KEY_FILE: {wrong}")
     if any(not "!" <= character <= "~" for character in key):
-        # As a header it would fail later, with an error of the HTTP library that quotes it.
+        # As a header, the key would fail later, with an error of the HTTP library that quotes it.
         raise Misconfigured("LCM_EMBEDDER_KEY holds a blank, a line break or a character beyond ASCII")
     return key
 
@@ -131,7 +131,7 @@ class WrongDimension(BadAnswer):
 class EmbeddingClient:
     """The client of one embedding model, whose vectors must have `dimension` numbers.
 
-    Every call is preceded by `before_call`, which may forbid it by raising, and followed by `after_call`.
+    `before_call` is called before every call, and may forbid it by raising; `after_call` is called after it.
     """
 
     url: str
@@ -145,7 +145,7 @@ class EmbeddingClient:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each of at most `MOST_TEXTS` texts; raises ModelFailed."""
-        # Built first: with a key that cannot be sent, no call is made.
+        # The request is built first: if the key cannot be sent, no call is made.
         request = self._request(texts)
         self.before_call()
         try:
@@ -185,7 +185,7 @@ class EmbeddingClient:
 
 
 def _vectors_in(payload: Mapping[str, Any], wanted: int, usage: Usage) -> list[list[float]]:
-    """Return the vectors in an answer, in the order of the texts; raises BadAnswer."""
+    """Return the vectors in a response, in the texts' order; raises BadAnswer."""
     data = payload.get("data")
     found: dict[int, list[float]] = {}
     for place, row in enumerate(data if isinstance(data, list) else []):

@@ -1,4 +1,4 @@
-"""Show the language models to the operator, and reset their breakers."""
+"""Show the language models to the site administrator, and reset their breakers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RESET = (
 class ModelEndpoints:
     """Shows and resets the state of the language models.
 
-    Models, and their state, are shared by all workers and belong to the site, not to a workspace.
+    All workers share the models and their state. They belong to the site, not to a workspace.
     """
 
     policy: ModelsPolicy
@@ -60,7 +60,7 @@ class ModelEndpoints:
         if name not in self.names:
             raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(self.names)}.")
         with transaction.atomic():
-            # One statement, like all that change the row. It inserts the row of a model that was never called.
+            # One statement, like all that change such a row. It inserts the row of a model that was never called.
             ModelEndpoint.objects.bulk_create(
                 [self._untried(name)], update_conflicts=True, unique_fields=["name"], update_fields=_RESET
             )
@@ -68,7 +68,7 @@ class ModelEndpoints:
         return self._record(name, ModelEndpoint.objects.get(name=self._key(name)))
 
     def _key(self, name: str) -> str:
-        """Return the primary key of a model's row; each embedder has a row of its own."""
+        """Return the primary key of a model's row; each embedder has its own row."""
         return self.embedder.endpoint_key if name == EMBEDDER else name
 
     def _untried(self, name: str) -> ModelEndpoint:

@@ -1,9 +1,9 @@
 """Circuit breaker and spend guard of each model, shared by all workers.
 
-The state of an endpoint is one row of `model_endpoints`, changed by one statement before a call and one after it, each
-in a transaction of its own; a caller with an open transaction gets an error. So the cost of a call stays counted even
-if its result is rolled back, and no lock is held during a call. Workers cannot deadlock, as each statement locks only
-this one row.
+The state of an endpoint is one row of `model_endpoints`. One statement changes it before a call and one after the call,
+each in its own transaction; a caller with an open transaction gets an error. So the cost of a call stays counted even
+if its result is rolled back, and no lock is held during a call. Workers cannot deadlock, because each statement locks
+only this one row.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ logger = structlog.get_logger(__name__)
 
 # Faults of the endpoint: the next call would most likely fail, too.
 FAULTS = frozenset({CallOutcome.UNREACHABLE, CallOutcome.RATE_LIMITED, CallOutcome.DENIED, CallOutcome.LEAKED})
-# The endpoint works. A prompt that is too long is the caller's fault.
+# The endpoint works: a prompt that is too long is the caller's fault.
 SUCCESSES = frozenset({CallOutcome.ANSWERED, CallOutcome.CONTEXT_LENGTH})
-# The endpoint works, but not for this request; another may succeed. A content filter that always withholds the summary
-# of one chunk must not delay all others.
+# The endpoint works, but not for this request; another request may succeed. A content filter that always withholds the
+# summary of one chunk must not delay all others.
 REQUEST_FAULTS = frozenset({CallOutcome.REFUSED, CallOutcome.BAD_ANSWER})
 
 # The longest pause of the breaker, as a multiple of the first one.
 MAX_PAUSE_FACTOR = 4
-# A probing call that has not ended this long after the timeout of a call gives way to another probe.
+# How long after the timeout of a call another probe may begin, if the last one has not ended.
 PROBE_MARGIN_SECONDS = 10
 
 _STATEMENTS = sql.load("compaction/models.sql")
@@ -48,13 +48,13 @@ _STATEMENTS = sql.load("compaction/models.sql")
 class Guard:
     """The hooks of a ModelClient, before and after each call to one endpoint.
 
-    `before_call` and `after_call` execute one statement each, and for a forbidden call a second one for the reason.
+    `before_call` and `after_call` execute one statement each; for a forbidden call, a second one reads the reason.
     """
 
     name: str
     policy: ModelsPolicy
     now: Callable[[], datetime] = timezone.now
-    # The primary key of its row, where several endpoints have the same name.
+    # The primary key of the endpoint's row, if several endpoints have the same name.
     row_key: str = ""
 
     def before_call(self) -> None:
@@ -70,7 +70,7 @@ class Guard:
         if may_pass and not may_spend:
             retry_at = window_started_at + timedelta(seconds=self.policy.spend_window_seconds)
             raise SpendExhausted(f"the calls or tokens for {self.name!r} are spent for now", retry_at=retry_at)
-        # Without a time, another worker has closed the breaker meanwhile.
+        # If there is no time, another worker has closed the breaker meanwhile.
         raise BreakerOpen(f"{self.name!r} has failed too often and is left alone for now", retry_at=closed_until or now)
 
     def after_call(self, outcome: CallOutcome, usage: Usage) -> None:
@@ -91,7 +91,7 @@ class Guard:
             _change_row(_STATEMENTS["record_success"], values)
             return
         [open_until] = _change_row(_STATEMENTS["record_failure"], values) or [None]
-        # Log only a pause that begins now: of an earlier one, less than a whole pause is left.
+        # Log only a pause that begins now: less than a whole pause is left of an earlier one.
         if open_until and open_until >= now + timedelta(seconds=self.policy.breaker_pause_seconds):
             logger.warning("model_left_alone", model=self.name, reason=outcome.value, until=open_until.isoformat())
 
@@ -149,7 +149,7 @@ def guarded_client(
 
 
 def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
-    """Build the params that all statements share, by the caller's clock."""
+    """Build the parameters that all statements share, with the caller's time."""
     return {
         "now": now,
         "probe_ends": now + timedelta(seconds=policy.model_timeout_seconds + PROBE_MARGIN_SECONDS),
@@ -161,6 +161,6 @@ def _values(policy: ModelsPolicy, now: datetime) -> dict[str, Any]:
 
 def _change_row(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
     """Execute the statement in a transaction; return the changed row, or None."""
-    # Durable: refused where a transaction is open already.
+    # `durable` raises an error if a transaction is open already.
     with transaction.atomic(durable=True):
         return next(iter(sql.rows(statement, values)), None)

@@ -18,7 +18,7 @@ _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True)
 class Secrets:
-    """Values that no answer may hold, by the setting that each comes from."""
+    """Values that no answer may contain, by the setting that each comes from."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -26,7 +26,7 @@ class Secrets:
         """Return the setting whose value the text contains, or None.
 
         The value itself and its hex, base64 and percent-encoded forms are searched for, ignoring case, blanks and
-        punctuation; of a long value, half is enough. A value that is also in `known`, the prompt, is no leak.
+        punctuation. Any half of a long value is enough. A value that is also in the prompt (`known`) is no leak.
         """
         folded = _folded(text)
         for name, value in self.values.items():
@@ -44,8 +44,8 @@ def _forms_of(value: str) -> Iterator[str]:
     yield _folded(value)
     yield _folded(quote(value, safe=""))
     yield raw.hex()
-    # Inside a longer base64 text, a value begins at one of three offsets within a group; characters that also encode
-    # bits of its neighbours are cut off.
+    # Inside a longer base64 text, a value begins at one of three offsets within a group. Characters that also encode
+    # bits of the neighbouring bytes are cut off.
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode()
         yield _folded(encoded[-(-8 * before // 6) : 8 * (before + len(raw)) // 6])

@@ -1,6 +1,6 @@
 """The two protocols of vendors: build requests, read replies and failures. Pure.
 
-No failure quotes the answer.
+The messages of failures never quote the answer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CUT = {
 }
 
 # How vendors and servers for open models report that a prompt is too long. They share no error code, so the messages
-# of error answers are matched, too; never a model's text.
+# of error responses are matched, too; a model's text is never matched.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
     r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"
@@ -58,20 +58,20 @@ _TOO_LONG = re.compile(
     r"|reduce the length of the (?:messages|prompt|input)",
     re.IGNORECASE,
 )
-# A limit per minute below the size of this very request: waiting does not help, a shorter prompt does.
+# The limit per minute is below the size of this request: waiting does not help, but a shorter prompt does.
 _LARGER_THAN_THE_LIMIT = re.compile(r"request too large", re.IGNORECASE)
 
-# An error page is read no farther than this.
+# Maximum number of bytes that are read of an error page.
 _MOST_READ = 20_000
 _TOO_MANY = 429
 _DENIED = frozenset({401, 403, 404, 407})
 _TOO_LARGE = 413
-# The statuses for a param that a server does not accept.
+# The statuses for a parameter that a server does not accept.
 _INVALID = frozenset({400, 422})
 
 
 def request_of(endpoint: Endpoint, prompt: Prompt) -> HttpRequest:
-    """The request for a prompt, in the endpoint's protocol."""
+    """Build the request for a prompt, in the endpoint's protocol."""
     build = _anthropic_request if endpoint.protocol is Protocol.ANTHROPIC else _chat_request
     url, headers, body = build(endpoint, prompt)
     return HttpRequest(url=url, headers={"content-type": "application/json", **headers}, body=json.dumps(body).encode())
@@ -158,7 +158,7 @@ def _anthropic_reply(payload: dict[str, Any]) -> tuple[Any, Any, Usage]:
 
 
 def _text(content: Any) -> str:
-    """The text of an answer: a string, or its text parts. Reasoning is left out."""
+    """Return the text of an answer, a string or text parts, without reasoning."""
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
@@ -167,7 +167,7 @@ def _text(content: Any) -> str:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """Parse an answer as a JSON object; raises BadAnswer if it is none."""
+    """Parse a response as a JSON object; raises BadAnswer if it is none."""
     if not body.strip():
         raise BadAnswer("the answer is empty")
     try:
@@ -175,7 +175,7 @@ def read_json(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        # Raised outside of the handler, so that no error that quotes the answer is chained to this one.
+        # Raised outside of the handler, so that no error that quotes the response is chained to this one.
         raise BadAnswer("the answer is not a JSON object")
     return value
 
@@ -183,7 +183,7 @@ def read_json(body: bytes) -> dict[str, Any]:
 def failure_of(
     *, status: int, body: bytes, headers: Mapping[str, str] | None = None, now: float = 0.0
 ) -> ModelFailed | None:
-    """The failure in an HTTP answer, or None; `now` is the time in seconds."""
+    """Return the failure in an HTTP response, or None; `now` is the time in seconds."""
     if 200 <= status < 300:
         return None
     text = body[:_MOST_READ].decode(errors="replace")
@@ -206,7 +206,7 @@ def failure_of(
 
 
 def _error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
-    """The failure in an answer of status 200, as some routers send it."""
+    """Return the failure in a response of status 200, as some routers send it."""
     error = payload.get("error")
     if not error:
         return None
@@ -216,7 +216,7 @@ def _error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
 
 
 def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
-    """The seconds of Retry-After, given as seconds or a date; None if unusable."""
+    """Return the seconds of Retry-After (seconds or a date); None if unusable."""
     value = headers.get("retry-after", "").strip()
     if not value:
         return None
@@ -224,7 +224,7 @@ def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
         seconds = float(value)
     except ValueError:
         until = _moment(value)
-        # Measured by the server's clock, if the answer has a Date.
+        # Measured by the server's clock, if the response has a Date.
         since = _moment(headers.get("date", ""))
         if until is None:
             return None
@@ -242,7 +242,7 @@ def _moment(written: str) -> float | None:
 
 
 def count_in(usage: object, *names: str) -> int:
-    """The first of these counts that a vendor reports, or 0."""
+    """Return the first of these counts that a vendor reports, or 0."""
     if not isinstance(usage, Mapping):
         return 0
     for name in names:
@@ -254,7 +254,7 @@ def count_in(usage: object, *names: str) -> int:
 
 
 def _model_name(payload: Mapping[str, Any], otherwise: str) -> str:
-    """Return the model that the answer names, cut to fit; else `otherwise`."""
+    """Return the model that the response names, cut to fit; else `otherwise`."""
     name = payload.get("model")
     if not isinstance(name, str) or not name.isprintable() or not name.strip():
         return otherwise

@@ -1,7 +1,7 @@
 """Send one HTTP request to a model, with a timeout for the whole exchange.
 
-The timeout covers everything from the DNS lookup to the last byte: a server that accepts and sends nothing, or a byte
-now and then, blocks no longer than one that cannot be reached.
+The timeout covers everything from the DNS lookup to the last byte. A server that accepts the connection and sends
+nothing, or only a byte now and then, does not block longer than a server that cannot be reached.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import httpx2
 
 from compaction.llm.types import BadAnswer, HttpRequest, ModelFailed, Unreachable, Usage
 
-# In bytes; over a hundred times the longest summary.
+# Maximum number of bytes of a response: over a hundred times the longest summary.
 LONGEST_ANSWER = 4_000_000
 
 
 def send(
     request: HttpRequest, seconds: float, *, cost: Usage, longest: int = LONGEST_ANSWER
 ) -> httpx2.Response | ModelFailed:
-    """Return the complete answer, or the failure, within the given seconds.
+    """Return the complete response, or the failure, within the given seconds.
 
-    Runs on an event loop of its own, where a call can be cancelled at any point: a blocking client has a timeout for
-    each read, which a server that sends its headers byte by byte never exceeds.
+    The call runs on its own event loop, where it can be cancelled at any point. A blocking client only has a timeout
+    for each read, which a server that sends its headers byte by byte never exceeds.
     """
     loop = asyncio.new_event_loop()
     try:
@@ -54,7 +54,7 @@ async def _answer(request: HttpRequest, longest: int) -> httpx2.Response | Model
     headers = {
         **request.headers,
         "accept": "application/json",
-        # A small compressed answer could exceed the limit when it is decompressed.
+        # A small compressed response could exceed the limit when it is decompressed.
         "accept-encoding": "identity",
         "user-agent": "lcm",
     }
@@ -73,5 +73,5 @@ async def _answer(request: HttpRequest, longest: int) -> httpx2.Response | Model
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """The trusted certificates, loaded once a process."""
+    """Return the trusted certificates, loaded once per process."""
     return httpx2.create_ssl_context()

@@ -1,6 +1,6 @@
 """Forecast what a run would do. Pure.
 
-It follows the same steps as a run, with summaries of exactly their target length in place of real ones.
+A forecast follows the same steps as a run, but assumes that each summary has exactly its target length.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS
 from compaction.types import PlanStep, SeqRange
 
-# The expected tokens of a prompt beside its sources: the instructions and the previous summary.
+# The expected tokens of a prompt without its sources: the instructions and the previous summary.
 PROMPT_TOKENS = 1_200
 
 
@@ -33,7 +33,7 @@ class PlannedItem:
 class PlannedStep:
     """A step with the ordinals of all its slots, and its items in the context.
 
-    `items` has only slots that were in the context before the first step, and no summaries of earlier steps.
+    `items` has only slots that were in the context before the first step, not the summaries of earlier steps.
     """
 
     step: PlanStep
@@ -81,7 +81,7 @@ class Forecast:
         return slot
 
     def _ranges(self, chunk: Sequence[Slot]) -> tuple[SeqRange, ...]:
-        """The messages under the slots, with neighbouring ranges joined."""
+        """Return the ranges of messages in the slots; adjacent ranges are joined."""
         joined: list[SeqRange] = []
         for slot in chunk:
             for each in self._ranges_of.get(slot) or (SeqRange(slot.ordinal, slot.last_seq or slot.ordinal),):
@@ -112,7 +112,7 @@ class Estimate:
     calls: int
     tokens_in: int
     tokens_out: int
-    # None where no price is known.
+    # None if no price is known.
     cost: float | None
 
 
@@ -125,7 +125,7 @@ def item_of(slot: Slot) -> PlannedItem:
 def estimate(steps: Sequence[PlannedStep], *, calls_model: bool, prices: tuple[float, float] | None = None) -> Estimate:
     """Estimate the cost of the steps, if each first answer is accepted.
 
-    All is 0 without a model. `prices` are those of a million input and output tokens; None if unknown.
+    All values are 0 without a model. `prices` are for a million input and output tokens; None if unknown.
     """
     if not calls_model:
         return Estimate(calls=0, tokens_in=0, tokens_out=0, cost=0.0)

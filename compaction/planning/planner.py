@@ -1,7 +1,8 @@
 """Choose what to summarize next. Pure: slots and a policy in, chunks out.
 
-The words: a *slot* is one context item. An *atom* is a run of raw slots that must stay together: a tool call, its
-results, and what lies between them. A *chunk* is what one summary will be made from.
+Terms: a *slot* is one context item; a *raw* slot is a message, not a summary. An *atom* is a sequence of raw slots that
+must stay together: a tool call, its results, and the messages between them. A *chunk* is the slots that one summary
+will be made from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from compaction.policy import CompactionPolicy, is_worth_summarizing
 from conversations.types import Role
 
-# The most messages of an atom. Without a limit, one call that is never answered, or an endless chain of overlapping
+# Maximum number of messages in an atom. Without a limit, a late result of one call, or an endless chain of overlapping
 # calls, would make a whole history one atom, which could not be compacted.
 MAX_ATOM_MESSAGES = 256
 
@@ -51,7 +52,7 @@ S = TypeVar("S", bound=AnySlot)
 class Slot(NamedTuple):
     """The fields of a context item that planning needs.
 
-    A NamedTuple and no frozen dataclass, because a context may have a hundred thousand of them.
+    A NamedTuple, because it is cheaper than a frozen dataclass, and a context may have a hundred thousand slots.
     """
 
     ordinal: int
@@ -59,12 +60,12 @@ class Slot(NamedTuple):
     message_id: int | None = None
     summary_id: str | None = None
     role: Role | None = None
-    # Of a summary; None for a message, whose ordinal is its seq.
+    # These two are None for a message: its ordinal is its seq.
     depth: int | None = None
     last_seq: int | None = None
     # The ids of the tool calls that this message makes or answers.
     calls: tuple[Hashable, ...] = ()
-    # A user's message that only carries tool results is no question.
+    # Whether this is a user's message with only tool results, which is no question.
     is_answer: bool = False
 
     @property
@@ -79,8 +80,8 @@ class Protected:
     system: frozenset[int]
     tail: frozenset[int]
     pinned: frozenset[int]
-    # The ordinals that no summary may span, so that the context stays in order: a pinned question, unless it is part of
-    # an atom with other messages, which must not be split either.
+    # The ordinals that no summary may span, so that the context stays in order. This is a pinned question, unless it is
+    # part of an atom with other messages, because an atom must not be split.
     borders: frozenset[int] = frozenset()
 
     def __contains__(self, ordinal: int) -> bool:
@@ -90,20 +91,21 @@ class Protected:
 def atoms(slots: Iterable[S]) -> list[tuple[S, ...]]:
     """Group raw slots into atoms, without system messages.
 
-    A tool message belongs to the message before it; a result belongs to the latest call of its id, with all between.
+    A tool message belongs to the message before it. A result belongs to the latest call with its id, together with all
+    messages between them.
     """
     raw = [slot for slot in slots if slot.message_id is not None and slot.role is not Role.SYSTEM]
-    # Maps the place of a message to the last place that belongs to the same atom.
+    # Maps the index of a message to the last index that belongs to the same atom.
     reach: dict[int, int] = {}
     called_at: dict[Hashable, int] = {}
     for place, slot in enumerate(raw):
         for call in slot.calls:
             first = called_at.get(call)
-            # Ids are not unique in a history: where the assistant repeats one, it is a new call.
+            # Ids are not unique in a history: if the assistant repeats one, it is a new call.
             if first is None or slot.role is Role.ASSISTANT or place - first >= MAX_ATOM_MESSAGES:
                 called_at[call] = place
             else:
-                # Places ascend, so this one is the farthest.
+                # Indexes ascend, so this is the last one so far.
                 reach[first] = place
         if slot.role is Role.TOOL:
             reach[place - 1] = place
@@ -124,9 +126,9 @@ def fresh_tail(
 ) -> Protected:
     """Return what is protected: system messages, newest messages, newest question.
 
-    The tail is extended back to the newest question if that is near, so that the current turn is whole. A question far
-    back, as where an agent has worked on its own for long, is pinned: it stays, and what follows it may be compacted.
-    `groups` are the atoms of the slots, if the caller has them already.
+    The tail is extended back to the newest question if that is near, so that the current turn is complete. If an agent
+    has worked on its own for long, the newest question is far back. Then it is pinned: the question stays, and the
+    messages after it may be compacted. `groups` are the atoms of the slots, if the caller has them already.
     """
     # Each atom has at least one slot, so the tail needs no more atoms than this.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
@@ -161,15 +163,15 @@ def fresh_tail(
 def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
     """Yield the chunks of the leaf pass, oldest first, in whole atoms.
 
-    System messages are skipped; a summary or a pinned question ends a chunk, so that the context stays in order. A
-    single atom larger than a chunk is a chunk of its own.
+    System messages are skipped. A summary or a pinned question ends a chunk, so that the context stays in order. An
+    atom that is larger than a chunk becomes a chunk by itself.
     """
     for goes_on, run in groupby(slots, key=lambda slot: slot.is_raw and slot.ordinal not in protected.borders):
         chunk: list[Slot] = []
         tokens = 0
         for group in atoms(run) if goes_on else ():
             free = [slot for slot in group if slot.ordinal not in protected]
-            # A full batch of messages too short to be worth a summary grows on, or they would never be compacted.
+            # A full batch that is too short to be worth a summary keeps growing. Otherwise it would never be compacted.
             is_full = 0 < policy.leaf_batch_messages < len(chunk) + len(free) and _is_worth_a_leaf(chunk, policy)
             if chunk and (is_full or tokens + sum_tokens(free) > policy.leaf_chunk_tokens):
                 if _is_worth_a_leaf(chunk, policy):
@@ -193,9 +195,9 @@ def is_worthwhile(chunk: Sequence[Slot], target: int) -> bool:
 def condensed_chunk(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> tuple[Slot, ...] | None:
     """Return the next chunk of the condensed pass, or None.
 
-    It has the oldest neighbouring summaries of the shallowest depth that has enough of them. Raw slots before and
-    between them, which were not worth a leaf summary, are included. System messages are skipped, and a pinned question
-    separates neighbours.
+    The chunk has the oldest adjacent summaries of the shallowest depth that has enough of them. Raw slots before and
+    between them, which were not worth a leaf summary, are included. System messages are skipped. Summaries before and
+    after a pinned question are not adjacent.
     """
     best: list[Slot] | None = None
     for run in _runs_of_one_depth(slots, protected):
@@ -231,7 +233,7 @@ def _runs_of_one_depth(slots: Iterable[Slot], protected: Protected) -> Iterator[
 
 
 def leaf_target(chunk: Sequence[Slot], policy: CompactionPolicy) -> int:
-    """The most tokens the text of a leaf summary of this chunk may have."""
+    """Return the target number of tokens for a leaf summary of this chunk."""
     return policy.target_of(sum_tokens(chunk), depth=0)
 
 

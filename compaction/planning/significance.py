@@ -1,7 +1,7 @@
 """Measure whether the messages since the last summary are worth one. Pure.
 
-Automatic compaction is skipped only when all three figures are below their thresholds: few turns of substance, few new
-names, and few words that no summary has. Skipped messages stay in the context, so nothing is lost.
+Automatic compaction is skipped only if all three measurements are below their thresholds: few substantive turns, few
+new names, and few words that no summary has. Skipped messages stay in the context, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Significance:
-    """What the gate compares with its thresholds, and the number of turns."""
+    """The measurements that the gate compares with its thresholds."""
 
     turns: int
     substantive_turns: int
@@ -35,16 +35,16 @@ class Significance:
     novelty: float
 
     def is_below(self, least: Thresholds) -> bool:
-        """Whether all figures are below their thresholds."""
+        """Whether all measurements are below their thresholds."""
         return self.substantive_turns < least.turns and self.new_names < least.names and self.novelty < least.novelty
 
 
 def significance(turns: Sequence[str], *, summaries: Iterable[str], substantive_words: int) -> Significance:
-    """Compare the turns with the summaries that there are.
+    """Compare the turns with the existing summaries.
 
-    A turn has substance if `substantive_words` of its words, without function words and small talk, are in no turn
-    before it. Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; without any summary
-    it is 1.
+    A turn is substantive if at least `substantive_words` of its words are in no turn before it. Function words and
+    small talk do not count. Novelty is the share, from 0 to 1, of the turns' distinct words that no summary has; if
+    there is no summary, it is 1.
     """
     known_words: set[str] = set()
     known_names: set[str] = set()
@@ -54,7 +54,7 @@ def significance(turns: Sequence[str], *, summaries: Iterable[str], substantive_
     words_by_turn = [_words_of(turn) for turn in turns]
     words = set().union(*words_by_turn)
     names = set().union(*map(_names_of, turns))
-    # A turn that only repeats earlier ones is no turn of substance.
+    # A turn that only repeats earlier turns is not substantive.
     earlier: set[str] = set()
     substantive = 0
     for each in words_by_turn:

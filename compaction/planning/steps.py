@@ -1,7 +1,7 @@
-"""Generate the steps of a run, each from the result of the one before. Pure.
+"""Generate the steps of a run, each from the result of the step before. Pure.
 
-A caller sends back, after each step, the slot that replaces the step's chunk. A run makes that slot from a real
-summary and a forecast from an expected one, so both follow the same steps.
+After each step, the caller sends back the slot that replaces the step's chunk. A run makes this slot from a real
+summary, a forecast from an expected one. So both follow the same steps.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Step:
         return 1 + max(-1 if slot.depth is None else slot.depth for slot in self.chunk)
 
 
-# The caller sends None where no summary was cheaper than its chunk.
+# The caller sends None if no summary was cheaper than its chunk.
 Steps = Generator[Step, Slot | None, None]
 
 
 class Summaries:
-    """The summaries in the context, to find the one before a place."""
+    """The summaries in the context, to find the one before an ordinal."""
 
     def __init__(self, slots: Iterable[Slot]) -> None:
         self._slots = [slot for slot in slots if not slot.is_raw]
@@ -72,7 +72,7 @@ def leaf_and_condensed_steps(slots: Sequence[Slot], policy: CompactionPolicy) ->
 
 
 def _context_after(slots: Sequence[Slot], summary_of: Mapping[tuple[Slot, ...], Slot]) -> list[Slot]:
-    """The context with the summary of each chunk in the place of its first slot."""
+    """Return the context in which each chunk is replaced by its summary."""
     gone = {source.ordinal for chunk in summary_of for source in chunk}
     made = {summary.ordinal: summary for summary in summary_of.values()}
     return [made.get(slot.ordinal, slot) for slot in slots if slot.ordinal in made or slot.ordinal not in gone]

@@ -1,4 +1,4 @@
-"""Follow the steps of a plan, or report what has changed since. Pure."""
+"""Follow the steps of a plan, or report what has changed since it was made. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compaction.policy import SHELL_TOKENS, CompactionPolicy
 from conversations.errors import Conflict
 from conversations.types import SummaryKind
 
-# The most changed items that an error lists; a context that was compacted since has thousands.
+# Maximum number of changed items that an error lists; after another compaction there may be thousands.
 MOST_NAMED = 20
 
 
@@ -46,8 +46,8 @@ def item_changes(
 ) -> list[Any]:
     """Return the context items that can no longer be summarized as planned, and why.
 
-    Messages after `last_seq` do not matter, unless an item has become part of the fresh tail or of an atom with one of
-    them.
+    Messages after `last_seq` do not matter, unless an item has become part of the fresh tail, or of an atom that
+    contains such a message.
     """
     current = {slot.ordinal: slot for slot in slots}
     protected = planner.fresh_tail(slots, policy)
@@ -75,7 +75,7 @@ def item_changes(
 
 
 def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ, old and new value; None for a missing one."""
+    """Return the settings that differ, with old and new values; None if missing."""
     return {
         name: {"was": were.get(name), "is": are.get(name)}
         for name in sorted(were.keys() | are.keys())
@@ -85,7 +85,7 @@ def setting_changes(were: Mapping[str, Any], are: Mapping[str, Any]) -> dict[str
 
 @dataclass
 class PlanExecution:
-    """The execution of a plan; `details` always has the steps made, skipped and left."""
+    """The execution of a plan; `details` lists the steps made, skipped and left."""
 
     plan_id: str
     last_seq: int
@@ -146,7 +146,7 @@ class PlanExecution:
         chunk = tuple(context[ordinal] for ordinal in planned.ordinals)
         if planned.step.kind is SummaryKind.LEAF:
             return Step(chunk, SummaryKind.LEAF, planned.step.target_tokens, summaries.before(chunk[0].ordinal))
-        # Where sources came out shorter than expected, the target is lower, too.
+        # If sources are shorter than expected, the target is lower, too.
         target = min(planned.step.target_tokens, planner.condensed_target(chunk, policy))
         if not planner.is_worthwhile(chunk, target):
             tokens = planner.sum_tokens(chunk)

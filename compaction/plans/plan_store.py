@@ -32,7 +32,7 @@ from conversations.store.pages import after_row
 
 BUSY_DELAY_SECONDS = 2.0
 
-# A plan waits to be carried out, now or after a delay. sender=None, plan_id: str, delay_seconds: float
+# A plan waits for its execution, now or after a delay. sender=None, plan_id: str, delay_seconds: float
 plan_due = Signal()
 
 # Reads the steps of a plan from its row.
@@ -70,7 +70,7 @@ class CompactionPlans:
             conversation = self.scope.conversation(conversation_id)
             slots = read_slots(conversation_id)
         policy = self.engine.policy.overridden(conversation.overrides)
-        # Where compaction is switched off, no run would take a step.
+        # If compaction is switched off, no run would take a step.
         bounds = policy if policy.enabled else replace(policy, max_passes=0)
         plan = self._plan_of(conversation, slots, policy, forecast(slots, bounds))
         plan.save(force_insert=True)
@@ -163,7 +163,7 @@ class CompactionPlans:
     ) -> CompactionPlan:
         chain = chain_of(policy.summarizer)
         if EXTRACTIVE in chain:
-            # It always answers, so no summarizer after it is ever called.
+            # This summarizer always answers, so no summarizer after it is ever called.
             chain = chain[: chain.index(EXTRACTIVE) + 1]
         summarizer = self._callable_now(chain)
         takes = self._estimate(summarizer, expected.steps)
@@ -196,7 +196,7 @@ class CompactionPlans:
         )
 
     def _callable_now(self, chain: Sequence[str]) -> str:
-        """The first summarizer that can be called now, or the last resort."""
+        """Return the first summarizer that can be called now, or the last resort."""
         models = callable_models(chain, policy=self.models)
         able = (name for name in chain if name in models or name not in MODELS)
         return next(able, self.engine.escalation.last_resort.name)
@@ -210,13 +210,13 @@ class CompactionPlans:
 
 
 def _follow_plan(run: Run, execution: PlanExecution) -> Outcome:
-    """Follow the plan, under the conversation's lock."""
+    """Follow the plan; the conversation's lock is held."""
     slots = run.read_context()
     _require_unexecuted(CompactionPlan.objects.get(pk=execution.plan_id))
     execution.require_unchanged(slots, run.policy)
     run.details = execution.details
     with transaction.atomic():
-        # Recorded before the first summary, so that a plan whose process dies is known to have begun, and by which run.
+        # Recorded before the first summary: if the process dies, the plan's row shows that it began, and in which run.
         run.record(Outcome.RUNNING)
         CompactionPlan.objects.filter(pk=execution.plan_id).update(executed_at=timezone.now(), run_id=run.row.run_id)
     return run.outcome_when_done if run.follow(execution.steps(slots, run.policy)) else Outcome.STOPPED

@@ -1,4 +1,4 @@
-"""Try the levels in turn until a text is accepted; the last cannot fail."""
+"""Try the levels in turn until a text is accepted; the last level cannot fail."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Accepted:
         if degraded_sources:
             quality["degraded_sources"] = list(degraded_sources)
         if sources_wait or (self.lack is not None and self.lack.may_pass):
-            # It, or one of its sources, may be made again when a model is available.
+            # This summary, or one of its sources, may be regenerated when a model is available.
             quality["waits"] = True
         return quality
 
@@ -81,8 +81,9 @@ class _Failure(NamedTuple):
 class Escalation:
     """Summarizes at the levels normal, aggressive and deterministic, in this order.
 
-    At each of the first two, the summarizers of the chain are called in order, until one answers; `last_resort` makes
-    the third. A text that is not accepted leads to the next level. `models` names the summarizers that call a model.
+    At the first two levels, the summarizers of the chain are called in order, until one answers. At the third,
+    `last_resort` is called. A text that is not accepted leads to the next level. `models` names the summarizers that
+    call a model.
     """
 
     chain: tuple[Summarizer, ...]
@@ -98,7 +99,7 @@ class Escalation:
         """
         started = time.monotonic()
         failures: list[_Failure] = []
-        # Cached, as summarizers count the same texts repeatedly.
+        # The counts are cached, because summarizers count the same texts repeatedly.
         request = replace(request, count_tokens=cache(self.count_tokens))
         for level, target, summarizers in (
             (Level.NORMAL, request.target_tokens, self.chain),
@@ -145,7 +146,7 @@ def _require_acceptable(text: str, request: SummaryRequest) -> int:
     if not text.strip():
         raise Rejected(Refusal.EMPTY)
     tokens = request.count_tokens(text)
-    # It must be shorter than its sources, which are counted only until they exceed it.
+    # The text must be shorter than its sources, which are counted only until they exceed it.
     sources = accumulate(request.count_tokens(source.text) for source in request.sources)
     if tokens > request.acceptable_tokens or not any(total > tokens for total in sources):
         raise Rejected(Refusal.TOO_LONG)

@@ -1,9 +1,9 @@
 """Extract the summary from a model's answer, or reject the answer. Pure.
 
-The prompt demands the summary inside a tag with a random number, the envelope; this alone rejects nearly every answer
-of a model that chats, or obeys what it read. Then the text is searched for what no summary has: reasoning, chat, orders
-to its reader (`answer_patterns.toml`). Quotations and reports of what somebody wrote ("the page asks the agent to
-ignore ...") are not matched. Even an accepted summary is marked as untrusted data.
+The prompt demands the summary inside a tag with a random number, the envelope. This alone rejects nearly every answer
+of a model that chats, or that obeys the text it read. Then the text is searched for things that no summary contains:
+reasoning, chat, and orders to its reader (`answer_patterns.toml`). Quotations and reports of what somebody wrote ("the
+page asks the agent to ignore ...") are not matched. Even an accepted summary is marked as untrusted data.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from compaction.summarizing.retention_score import keeps_no_name
 
 # A token of ordinary text has far fewer characters; longer texts are too long without counting.
 _MOST_CHARACTERS_PER_TOKEN = 64
-# The most characters of an answer without envelope that are searched for the reason.
+# Maximum number of characters of an answer without envelope that are searched for the reason.
 _MOST_LOOKED_AT = 20_000
 
-# Reasoning that a server left in front of the answer, which is removed.
+# Reasoning that a server left before the answer. It is removed.
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
-# The least length of a summary, as a share of its target, or of its sources if they are shorter.
+# The minimum length of a summary, as a share of its target, or of its sources if they are shorter.
 _LEAST_SHARE = 0.02
-# If the sources have this many distinct names, a text without any fact of theirs is about something else.
+# If the sources have this many distinct names, a text without any of their facts is about something else.
 _MANY_NAMES = 8
 
 _ANSWER_PATTERNS = tomllib.loads((resources.files(__package__) / "answer_patterns.toml").read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ _ANSWER_PATTERNS = tomllib.loads((resources.files(__package__) / "answer_pattern
 def _pattern(name: str, flags: int) -> re.Pattern[str]:
     """Compile a pattern of the file, with its fragments filled in."""
     pattern = _ANSWER_PATTERNS[name].get("before", "") + f"(?:{'|'.join(_ANSWER_PATTERNS[name]['any'])})"
-    # In reverse order, as each may use those before it.
+    # In reverse order, because each fragment may use the fragments before it.
     for fragment, text in reversed(_ANSWER_PATTERNS["fragments"].items()):
         pattern = pattern.replace(f"{{{fragment}}}", text)
     return re.compile(pattern, flags)
@@ -64,7 +64,7 @@ class Refusal(StrEnum):
 
 
 class Rejected(Exception):
-    """A model answered, and its text is no summary; the error does not quote it."""
+    """A model's answer is not a summary; the error does not quote the answer."""
 
     def __init__(self, reason: Refusal) -> None:
         super().__init__(f"The answer was rejected: {reason.value}.")
@@ -77,7 +77,7 @@ def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[
         raise Rejected(Refusal.EMPTY)
     inside = _text_in_envelope(answer, envelope)
     if inside is None:
-        # A fault in the text is a better reason than the missing tags.
+        # A fault in the text is a more useful reason than the missing tags.
         raise Rejected(fault_in(clean(answer[:_MOST_LOOKED_AT])) or Refusal.NO_ENVELOPE)
     if not _has_words(inside):
         raise Rejected(Refusal.EMPTY)
@@ -95,9 +95,9 @@ def vet(answer: str, *, envelope: str, most_tokens: int, count_tokens: Callable[
 def require_substance(
     text: str, *, sources: Sequence[str], target_tokens: int, count_tokens: Callable[[str], int]
 ) -> None:
-    """Raise Rejected for a summary with next to nothing of its sources.
+    """Raise Rejected for a summary that contains almost nothing of its sources.
 
-    It is far shorter than its target allows, or it keeps no fact of sources with many names.
+    Such a summary is far shorter than its target, or it keeps no fact of sources with many names.
     """
     content = without_cue(text)
     room = min(target_tokens, sum(map(count_tokens, sources)))
@@ -125,7 +125,7 @@ def _has_words(text: str) -> bool:
 
 
 def fault_in(text: str) -> Refusal | None:
-    """Return the fault of a text that is no summary, or None."""
+    """Return the fault of a text that is not a summary, or None."""
     if _REASONING_TAG.search(text) or _REASONING_START.match(text):
         return Refusal.REASONING
     if _CHATTY_START.match(text) or any(map(_CHATTY_END.match, _last_lines(text))):
@@ -142,6 +142,6 @@ def without_cue(text: str) -> str:
 
 
 def _last_lines(text: str) -> list[str]:
-    """Return those of the last two lines that may be a farewell: not indented."""
+    """Return the last two lines, where chat may end; without indented lines."""
     lines = [line for line in text.split("\n") if line.strip() and not _CUE.match(line)]
     return [line for line in lines[-2:] if not line.startswith("  ")]

@@ -1,8 +1,8 @@
 """Render prompts for summaries: one task per depth and level. Pure.
 
-The texts are in `templates/compaction/` and are filled in by string.Template, once: the content of a conversation is a
-value and never a template. It is sent between tags with a nonce, a random number for this one prompt, so nothing in the
-sources can close them.
+The texts are in `templates/compaction/`, and string.Template fills them in once: the content of a conversation is a
+value, never a template. The content is sent between tags with a nonce, a random number for this one prompt. So nothing
+in the sources can close the tags.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.types import Level
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "compaction"
 
-# A limit beside that of a chunk's tokens, for a single message that is longer than a chunk.
+# The limit for a prompt's sources; it applies if a single message is longer than a chunk.
 MOST_SOURCE_TOKENS = 60_000
 MOST_INSTRUCTIONS = 2_000
 _MOST_KNOWN_TOKENS = 1_500
@@ -40,13 +40,13 @@ def render_prompt(
 ) -> Prompt:
     """Render the prompt for a summary, with this share of its sources' tokens.
 
-    The nonce is random unless a test gives one.
+    The nonce is random, unless a test passes one.
     """
     nonce = nonce or secrets.token_hex(8)
     tags = {"source_tag": f"source-{nonce}", "summary_tag": f"summary-{nonce}"}
 
     def harmless(text: str) -> str:
-        # The nonce cannot be guessed; should it occur in a text all the same, it is removed.
+        # The nonce cannot be guessed. If it occurs in a text nevertheless, it is removed.
         return re.sub(re.escape(nonce), "(number)", text, flags=re.IGNORECASE)
 
     source = transcript(request.sources, most_tokens=most_source_tokens, share=share)
@@ -70,10 +70,10 @@ def render_prompt(
 
 @cache
 def prompt_hash(*, depth: int, level: Level, task: str = "") -> str:
-    """The version of the prompt: SHA-256 over the texts of its templates.
+    """Return the version of the prompt: the SHA-256 of the texts of its templates.
 
-    It identifies the wording and not the content: neither sources nor a conversation's own
-    instructions change it, a comma in a template does.
+    The version identifies the wording, not the content. A changed comma in a template changes it; sources and a
+    conversation's own instructions do not.
     """
     texts = (_template(name).template for name in ("_system", "_user", _name(depth, level, task)))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -1,8 +1,9 @@
 """Score how many facts of its sources a summary keeps verbatim. Pure.
 
-Facts are paths, URLs, identifiers, error codes, numbers and proper names: a text has them verbatim or not at all. The
-share that a summary keeps distinguishes it from a text that only sounds like one. The score says nothing about style
-and cannot be compared between conversations: nearly all names of a talk survive, and nearly none of a tool's listings.
+Facts are paths, URLs, identifiers, error codes, numbers and proper names: a text contains them verbatim or not at all.
+The share of the facts that a summary keeps distinguishes it from a text that only sounds like a summary. The score says
+nothing about style, and cannot be compared between conversations: a summary keeps nearly all names of a talk, and
+nearly none of a tool's listings.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import NamedTuple
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 from compaction.summarizing.extractive.terms import COMMON, EVERYDAY, FUNCTION_WORDS, PLAIN, PROGRAMMING, SMALL_TALK
 
-# The weights of a name, a number and a person. A path or a code is searched for as it was written. A number may be
-# written otherwise ("some thirty"), and many are counts and line numbers of no use; a person may be called by a
-# pronoun, or be a word that only began with a capital.
+# The weights of a name, a number and a person. People search for a path or a code as it was written. A number may be
+# written in another way ("some thirty"), and many numbers are useless counts and line numbers. A person may be named by
+# a pronoun, or may be a word that only began with a capital.
 _WEIGHTS = (1.0, 0.4, 0.7)
 
 # A number by itself: not inside a name or a path, and of at least two digits, because "2" is as often written "two".
@@ -45,8 +46,8 @@ class _Facts(NamedTuple):
 def retention(sources: Iterable[str], summary: str) -> float | None:
     """Return the weighted share of the sources' facts in the summary, or None.
 
-    None if the sources have no facts. The weight of a fact grows with the logarithm of the number of sources that have
-    it: a fact that recurs was worked on, one that occurred once in a listing was not.
+    The result is None if the sources have no facts. The weight of a fact grows with the logarithm of the number of
+    sources that contain it: a fact that recurs was worked on; a fact that occurred once in a listing was not.
     """
     counted = [Counter(chain.from_iterable(kind)) for kind in zip(*map(_facts_of, sources), strict=True)]
     kept = _kept_in(summary)
@@ -62,7 +63,7 @@ def retention(sources: Iterable[str], summary: str) -> float | None:
 
 
 def keeps_no_name(sources: Iterable[str], summary: str, *, of_at_least: int) -> bool:
-    """Whether sources with at least so many names share no fact with the summary.
+    """Whether sources with `of_at_least` names share no fact with the summary.
 
     Only names (paths, identifiers, ...) are counted: they stay verbatim in every language, while people's names are
     inflected.

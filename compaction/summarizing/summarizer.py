@@ -1,4 +1,4 @@
-"""The request and the answer of every summarizer."""
+"""The request to a summarizer, and the draft that it returns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from conversations.types import Level
 class SourceMessage:
     """One message as a summarizer reads it, without reasoning and base64.
 
-    `text` is the flattened form: text unchanged, a tool call as one line `[tool_call NAME] {json}`. It is untrusted:
-    summarizers report what it says and never obey it.
+    `text` is the flattened form: text unchanged, a tool call as one line `[tool_call NAME] {json}`. The text is
+    untrusted: summarizers report what it says and never obey it.
     """
 
     source_id: str
@@ -37,13 +37,13 @@ class SourceSummary:
     text: str
     earliest_at: datetime | None = None
     latest_at: datetime | None = None
-    # What it covers, if not a range of messages, such as a session of a project.
+    # What the summary covers, if not a range of messages: for example a session of a project.
     about: str = ""
 
 
 Source = SourceMessage | SourceSummary
 
-# An accepted text may have this multiple of its target, as models count tokens only roughly.
+# An accepted text may be this many times longer than its target, because models count tokens only roughly.
 TARGET_FACTOR = 1.5
 
 
@@ -51,19 +51,19 @@ TARGET_FACTOR = 1.5
 class SummaryRequest:
     """What to summarize, oldest first, and how long the summary may be.
 
-    `level`, `depth`, `task` and the last five fields are for language models. The summarizers without a model are the
-    same at every level: a smaller target makes their texts shorter.
+    `level`, `depth`, `task` and the last five fields are for language models. The summarizers without a model work the
+    same way at every level: a smaller target makes their texts shorter.
 
-    `previous` is the text of the previous summary, `instructions` what this conversation's owner wants kept.
-    `most_tokens` is the most that would be accepted (None: what `target_factor` allows), `deadline` the value of
-    time.monotonic() by which an answer must have arrived.
+    `previous` is the text of the previous summary. `instructions` is what this conversation's owner wants to keep.
+    `most_tokens` is the maximum length of an accepted text; if None, `target_factor` determines it. `deadline` is the
+    value of time.monotonic() by which an answer must have arrived.
     """
 
     sources: tuple[Source, ...]
     target_tokens: int
     count_tokens: Callable[[str], int]
     depth: int = 0
-    # The task of its prompt, if not that of the depth: session, arc or epoch.
+    # The task of the prompt, if it does not follow from the depth: session, arc or epoch.
     task: str = ""
     level: Level = Level.NORMAL
     previous: str = ""
@@ -81,9 +81,9 @@ class SummaryRequest:
 class SummaryDraft:
     """A summary's text, and what its summarizer knows about it.
 
-    `quality` is the share, from 0 to 1, of the sources' weighted words and names that the text keeps; None when not
-    measured. `left_out` counts the sources of which no line was kept. The last three are a language model's: the
-    version of the prompt, and the input and output tokens for this text, failed calls included.
+    `quality` is the share, from 0 to 1, of the sources' weighted words and names that the text keeps; None if not
+    measured. `left_out` counts the sources of which no line was kept. The last three fields are for language models:
+    the version of the prompt, and the input and output tokens for this text, including failed calls.
     """
 
     text: str

@@ -21,10 +21,10 @@ from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryR
 from conversations.content.tokens import TokenEstimator
 from conversations.types import Level
 
-# The tokens of a prompt beside its source: the task, the previous summary, and room for the answer's tags.
+# The tokens of a prompt without its source: the task, the previous summary, and the answer's tags.
 MOST_PROMPT_TOKENS = 4_000
 
-# The shares of its source that are sent in turn: less each time the model finds the prompt too long.
+# The shares of the source that are sent in turn: a smaller one each time the prompt is too long for the model.
 SHARES = (1.0, 0.75, 0.5)
 
 
@@ -61,7 +61,7 @@ def _summarizer(name: str, policy: ModelsPolicy, now: Callable[[], datetime]) ->
 class Uncallable:
     """A misconfigured model in a chain: it raises when it is called, not before.
 
-    So the chain can be read, and its other summarizers work.
+    So the chain can be built, and its other summarizers work.
     """
 
     name: str
@@ -75,8 +75,8 @@ class Uncallable:
 class LanguageModelSummarizer:
     """Summarizes by calling one endpoint.
 
-    Raises ModelFailed if there is no answer, Rejected if the answer is no summary. The caller decides what follows: the
-    next level, another summarizer, or one without a model.
+    Raises ModelFailed if there is no answer, and Rejected if the answer is not a summary. The caller decides what
+    follows: the next level, another summarizer, or one without a model.
     """
 
     client: ModelClient
@@ -88,7 +88,7 @@ class LanguageModelSummarizer:
         return self.client.endpoint.name
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """Return a checked summary of at most the tokens that the request accepts."""
+        """Return a checked summary, at most as long as the request accepts."""
         prompt, reply, spent = self._call(request)
         text = vet(
             reply.text,

@@ -7,7 +7,7 @@
     [2026-03-07 14:03 UTC | tool | Bash]
     FAILED tests/export/test_rows.py::test_order [... 2210 tokens left out ...] 1 failed, 31 passed
 
-Only a head begins with a bracket and has a bar: such a line inside a message is indented by a blank.
+Only the head of an entry begins with a bracket and has a bar. A line like this inside a message is indented by a blank.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from itertools import accumulate
 from compaction.summarizing.extractive.clean_text import LONGEST_READ, clean, clip, estimate_tokens, one_line
 from compaction.summarizing.summarizer import Source, SourceMessage, SourceSummary
 
-# The most tokens of a tool's output: its beginning and end show what it was and how it ended.
+# Maximum number of tokens of a tool's output: its beginning and end show what it was and how it ended.
 MOST_OF_TOOL_OUTPUT = 1500
-# The most tokens of a call, whose arguments may include a whole file.
+# Maximum number of tokens of a call: its arguments may include a whole file.
 MOST_OF_CALL = 400
 
-# A message is not cut to fewer tokens than this, as the mark for the cut would cost more than it saves.
+# A message is not cut to fewer tokens than this, because the mark for the cut would cost more than the cut saves.
 _LEAST_OF_MESSAGE = 60
 _COST_OF_MARK = 12
 _BEGINNING = 0.6
@@ -115,7 +115,7 @@ def _of_messages(summary: SourceSummary) -> str:
 
 
 def _readable(text: str) -> str:
-    # Cut here, with a mark; `clean` would cut it without one.
+    # A long text is cut here, with a mark; `clean` would cut it without one.
     if len(text) > LONGEST_READ:
         half = LONGEST_READ // 2 - 100
         text = f"{text[:half]} {_mark((len(text) - 2 * half) / 4)} {text[-half:]}"
@@ -123,7 +123,7 @@ def _readable(text: str) -> str:
 
 
 def _in_head(name: str) -> str:
-    """Escape a name, so that it cannot end the head or pass for another field."""
+    """Escape a name, so that it cannot end the head or look like another field."""
     return one_line(clean(name[:1000]).translate(str.maketrans("[]|", "()/")))
 
 
@@ -151,7 +151,7 @@ def _shorten(entries: Sequence[Entry], budget: float) -> list[Entry]:
 
 
 def _even_share(sizes: Sequence[float], budget: float) -> float:
-    """Return the length to cut the longest to, to meet the budget; sizes ascend."""
+    """Return the length to cut the longest to, to meet the budget; `sizes` ascend."""
     for index, size in enumerate(sizes):
         if size * (len(sizes) - index) >= budget:
             return budget / (len(sizes) - index)

@@ -1,8 +1,8 @@
-"""Move texts to the cold tier and back, one stretch in each transaction.
+"""Move texts to the cold tier and back: one range of messages per transaction.
 
-The transaction writes the act into the audit log, stores the block, and empties the rows. It then reads the messages
-the usual way, from the stored block, and compares every value with the original and its hash. If the process dies at
-any moment, a stretch (a range of messages) has moved completely, or not at all.
+The transaction writes an entry into the audit log, stores the block, and empties the rows. It then reads the messages
+the usual way, from the stored block, and compares every value with the original. Whenever the process dies, a range
+has been moved completely, or not at all.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from conversations.sql import array, load, rows
 from conversations.store.read import messages_of
 from conversations.types import PART_COLUMNS, MessageRecord
 
-# The bounds of one block, unless a single message is larger: enough similar text to compress well, and little enough to
-# unpack for one message.
+# The limits of one block, unless a single message is larger: enough similar text to compress well, and little enough to
+# unpack to read one message.
 MOST_MESSAGES = 100
 MOST_BYTES = 1_000_000
 
@@ -48,9 +48,9 @@ class NotTheSame(Conflict):
 
 @dataclass(frozen=True)
 class Moved:
-    """The result of moving a stretch: its last seq, its sizes in rows and block.
+    """The result of moving a range: its last seq, and its size in rows and block.
 
-    `damaged` are messages that do not match their hashes. They stay in their rows, for a check to find.
+    `damaged` lists messages that do not match their hashes. They stay in their rows, for an integrity check to find.
     """
 
     last_seq: int
@@ -62,9 +62,9 @@ class Moved:
 
 @transaction.atomic
 def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> Moved | None:
-    """Move the next stretch of hot messages after `after_seq`; None if there is none.
+    """Move the next range of hot messages after `after_seq`; None if there is none.
 
-    The caller holds the conversation's lock. Raises NotTheSame, moving nothing, if the texts read back differ.
+    The caller holds the conversation's lock. Raises NotTheSame, and moves nothing, if the texts read back differ.
     """
     bounds = {"most_messages": MOST_MESSAGES, "most_bytes": MOST_BYTES}
     found = rows(SQL["next_stretch"], {"conversation_id": conversation_id, "after_seq": after_seq, **bounds})
@@ -106,8 +106,8 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     """Move the texts of the conversation's first block back into their rows.
 
-    Returns None if it has no block. The caller holds the conversation's lock. Raises NotTheSame if the texts read back
-    differ, or ColdBlockDamaged; nothing is moved then.
+    Returns None if the conversation has no block. The caller holds the conversation's lock. Raises NotTheSame if the
+    texts read back differ, or ColdBlockDamaged. In both cases nothing is moved.
     """
     row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
     if row is None:
@@ -139,7 +139,7 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
 def repack_without(conversation_id: int, *, message_ids: Collection[int], block_ids: Collection[int]) -> int:
     """Repack these blocks without these messages; return how many were left out.
 
-    An erasure calls this in its transaction, after the rows of these messages name no block any more.
+    An erasure calls this in its transaction, after it has removed the block's id from the rows of these messages.
     """
     left = 0
     for row in ColdBlock.objects.filter(conversation_id=conversation_id, pk__in=block_ids).order_by("first_seq"):
@@ -168,7 +168,7 @@ def _repack(row: ColdBlock, kept: Mapping[int, ColdMessage]) -> None:
 
 @dataclass(frozen=True)
 class _Taken:
-    """The texts of a stretch as the rows hold them, and their hashes."""
+    """The texts of a range of messages as the rows hold them, and their hashes."""
 
     messages: Mapping[int, ColdMessage]
     metadata_hashes: Mapping[int, bytes | None]
@@ -226,7 +226,7 @@ def _opened(row: ColdBlock) -> dict[int, ColdMessage]:
 def _require_same(before: Sequence[MessageRecord]) -> None:
     """Read these messages the usual way, and compare them with the originals."""
     after = messages_of([each.message_id for each in before])
-    # Python compares objects without regard to the order of their keys.
+    # Python compares dictionaries without regard to the order of their keys.
     if after != list(before) or _key_orders(after) != _key_orders(before):
         raise NotTheSame("The texts read back differ from the original, so nothing was moved. Check the conversation.")
 

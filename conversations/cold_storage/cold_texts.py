@@ -1,9 +1,9 @@
 """The cold tier: texts in compressed blocks, combined with their rows when read.
 
-A cold message keeps its row (place, role, times, tokens, hashes, lineage) without its texts: content, metadata and
-exact values, and the texts of its parts. A block holds the texts of about a hundred messages, compressed, as the
-columns had them. The message names the block in `cold_block_id`, and each part without its texts in its `exact`
-column: a reader of the row knows without another query whether the row is complete.
+A cold message keeps its row (seq, role, times, tokens, hashes, lineage) without its texts: content, metadata, exact
+values, and the texts of its parts. A block holds the texts of about a hundred messages, compressed, as the columns had
+them. The message names its block in `cold_block_id`. Each part whose texts were moved names it in its `exact` column.
+So a reader of a row knows without another query whether the row is complete.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from conversations.sql import array, rows
 
 T = TypeVar("T")
 
-# The columns of a part that go to the cold tier. Kind, flags, figures and names stay, because searches and tool pairing
-# use them: which tool was called, and which result answers which call.
+# The columns of a part that go to the cold tier. Type, flags, numbers and names stay, because searches and tool pairing
+# use them: which tool was called, and which result belongs to which call.
 PART_TEXTS = (
     "text_content", "tool_input", "tool_output", "tool_error", "tool_title", "patch_files", "file_url",
     "subtask_prompt", "subtask_desc", "metadata", "exact",
 )  # fmt: skip
-# Kept as the text that the database writes: parsing would lose digits of numbers.
+# These columns are kept as the JSON text that the database writes: parsing would lose digits of numbers.
 JSON_TEXTS = frozenset({"tool_input", "metadata", "exact"})
-# A shorter URL names something, such as a stored file; a longer one contains it.
+# A URL up to this length names something, such as a stored file. A longer one contains the data itself.
 LONGEST_URL = 500
 # The key in a part's `exact` that names its block.
 MARK = "cold_block_id"
 
 # zlib, not lzma: cold texts are read more often than they are packed.
 _LEVEL = 6
-# A block can be thawed or repacked between the query for rows and that for blocks: then both are read again.
+# A block can be thawed or repacked between the query for rows and the query for blocks: then both are run again.
 _ATTEMPTS = 5
 
 # The columns that `ColdTexts.keep` expects.
@@ -75,7 +75,7 @@ class ColdMessage:
 
     @property
     def exactly(self) -> dict[str, Any]:
-        """The exact values beside columns that cannot hold them; see `lossless_values`."""
+        """The exact values that the columns cannot hold; see `lossless_values`."""
         return {} if self.exact is None else json.loads(self.exact)
 
     def values_of(self, part_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -120,7 +120,8 @@ class ColdTexts:
     def read(self, block_ids: Iterable[int]) -> None:
         """Load into this cache the blocks that it does not hold yet, in one query.
 
-        Raises BlockGone for a removed block, and ColdBlockDamaged for one whose bytes have changed.
+        Raises BlockGone for a removed block, and ColdBlockDamaged for one whose bytes have changed. With `on_damage`,
+        these problems are passed to it instead.
         """
         missing = set(block_ids) - self.blocks.keys()
         if not missing:
@@ -132,7 +133,7 @@ class ColdTexts:
             self.blocks[block_id] = self._lacking(ColdBlockDamaged(block_id, "it is missing"))
 
     def keep(self, found: Iterable[tuple[Any, ...]]) -> None:
-        """Unpack blocks from rows of `BLOCK`; raises ColdBlockDamaged as above."""
+        """Unpack blocks from rows of the columns `BLOCK`; raises as `read` does."""
         for block_id, block, stored_hash, conversation_id, first_seq, last_seq in found:
             held = messages_in(block, stored_hash)
             if isinstance(held, str):
@@ -164,7 +165,7 @@ class ColdTexts:
 
 
 def readable_texts(on_damage: Callable[[ColdBlockDamaged], object] = lambda damage: None) -> ColdTexts:
-    """Build ColdTexts for checks: damage goes to `on_damage`, its texts are empty."""
+    """Build ColdTexts for checks: `on_damage` gets the damage, its texts are empty."""
     return ColdTexts(on_damage=on_damage)
 
 
@@ -194,7 +195,7 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 
 def until_settled(read: Callable[[], T]) -> T:
-    """Call `read`, retrying while blocks are removed; finally ColdBlockDamaged."""
+    """Call `read`; retry it if a block was removed; finally ColdBlockDamaged."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return read()

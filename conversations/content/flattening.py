@@ -1,7 +1,7 @@
 """Extract a message's text, and limit the size of its other fields. Pure.
 
-The text is what grep searches and a plain-text model reads; long texts become files. The other fields, metadata and
-those fields of parts that no model sees, are limited in bytes here.
+The text is what grep searches and a plain-text model reads; long texts become files. The other fields are the metadata,
+and the fields of parts that no model sees. This module limits their size in bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 from conversations.errors import TooLarge
 from conversations.types import NewMessage, NewPart, PartType
 
-# Characters of content times number of parts: beyond this, comparing them would take too long.
+# Maximum of the characters of the content times the number of parts: beyond it, a comparison would take too long.
 MOST_COMPARED = 1_000_000_000
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -89,12 +89,12 @@ def _call(part: NewPart) -> tuple[str | None, str | None]:
         return None, None
     arguments = part.tool_input if isinstance(part.tool_input, str) else _as_json(part.tool_input)
     text = f"[tool_call {part.tool_name}] {arguments}"
-    # An empty call says no more than its name.
+    # A call without arguments is compared by its whole text.
     return (arguments if part.tool_input else text), text
 
 
 def require_bounded(message: NewMessage, *, position: int, most: int) -> None:
-    """Raise TooLarge, naming the largest field, if the other fields exceed `most`."""
+    """Raise TooLarge if the non-text fields exceed `most` bytes; name the largest."""
     sizes = dict(sizes_beside_texts(message))
     if sum(sizes.values()) > most:
         field = max(sizes, key=lambda name: sizes[name])
@@ -139,5 +139,5 @@ def byte_size(value: Any) -> int:
         # A lone surrogate, or a number of more than 64 bits.
         with suppress(ValueError, RecursionError):
             return len(json.dumps(value, default=str))
-        # Not serializable; refused elsewhere for that.
+        # The value is not serializable: another check refuses it.
         return 0

@@ -3,14 +3,14 @@
 content_hash = SHA-256 of the content's bytes (UTF-8; a lone surrogate as the three bytes it would have).
 part_hash    = SHA-256 of the part's values as canonical JSON: its non-null columns, keys sorted, ASCII, no blanks.
 entry_hash   = SHA-256 of role, author, content_hash and the part_hashes of the parts that came with the message.
-metadata_hash = SHA-256 of the message's metadata as canonical JSON; none for a message without metadata.
+metadata_hash = SHA-256 of the message's metadata as canonical JSON; None for a message without metadata.
 record_hash  = SHA-256 of the other values of a message's row, as canonical JSON: see `record_hash`. None for a message
-               from a ledger without one.
+               from a ledger that has no record_hash for it.
 chain_hash   = SHA-256 of the predecessor's chain_hash, entry_hash, created_at and recorded_at (microseconds since 1970,
                8 bytes each, big-endian), metadata_hash if there is one, and `record:` with record_hash if there is one
                (see sql/append.sql).
 event_id     = a ULID: the milliseconds of recorded_at and the first 80 bits of chain_hash.
-summary_hash = SHA-256 of the sources' hashes, joined by commas, a bar, and the summary's text.
+summary_hash = SHA-256 of the sources' hashes (joined by commas), a vertical bar, and the summary's text.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def record_hash(
 ) -> bytes:
     """Hash what no other hash of a message covers; absent values are left out.
 
-    `keys` is the result of `key_order`; `files` are the message's entries as `file_references.in_order` sorts them.
+    `keys` is the result of `key_order`. `files` are the message's file entries, sorted by `file_references.in_order`.
     """
     sealed: dict[str, Any] = {"token_count": token_count, "token_counter": token_counter}
     if idempotency_key is not None:
@@ -63,8 +63,8 @@ def record_hash(
 def key_order(metadata: Mapping[str, Any], parts: Iterable[tuple[Any, Any]]) -> str | None:
     """Hash the order of a message's JSON keys; None if they are sorted.
 
-    `parts` has the tool_input and the metadata of each part that came with the message. The other hashes sort keys, so
-    that a retry with the keys in another order is the same message.
+    `parts` holds the tool_input and the metadata of each part that came with the message. The other hashes sort keys,
+    so that a retry with the keys in another order is the same message.
     """
     held = [metadata, *(list(pair) for pair in parts)]
     return None if _is_sorted(held) else hashlib.sha256(_AS_GIVEN.encode(held).encode("ascii")).hexdigest()

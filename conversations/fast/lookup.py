@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class OneRow(Generic[M]):
-    """A query for one row, with its parameters left open."""
+    """A compiled query for one row. Each call passes its parameters."""
 
     model: type[M]
     statement: str
@@ -25,7 +25,7 @@ class OneRow(Generic[M]):
 
     @classmethod
     def from_queryset(cls, example: QuerySet[M]) -> OneRow[M]:
-        """Take the example's SQL as a template for other parameters in its order."""
+        """Compile the example's SQL; `get` passes parameters in the same order."""
         fields = tuple(each for each in example.model._meta.concrete_fields if not each.generated)
         statement, _ = example.values_list(*(each.attname for each in fields)).query.sql_with_params()
         return cls(example.model, statement, fields)

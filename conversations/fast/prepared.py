@@ -39,8 +39,8 @@ def prepared_cursor(
 ) -> Iterator[CursorWrapper]:
     """Open a cursor on Django's connection, in its transaction, with its errors.
 
-    Django's own binds values on the client, so the server could prepare nothing. An error in an atomic block marks the
-    block for rollback: a caller that catches it cannot commit half of its work.
+    Django's own cursor binds values on the client, so that the server can prepare nothing. An error in an atomic block
+    marks the block for rollback: a caller that catches the error cannot commit half of its work.
     """
     connection.ensure_connection()
     cursor = kind(connection.connection, row_factory=row_factory)

@@ -42,12 +42,12 @@ class BytesErased(Conflict):
 
 @dataclass(frozen=True)
 class LargeFileService:
-    """Stores files that are too large for a context, once for each workspace."""
+    """Stores files that are too large for a context; equal bytes once per workspace."""
 
     storage: Storage
     policy: FilePolicy = FilePolicy()
     scope: Scope = EVERYTHING
-    # Whether the bytes of quarantined files are read, too: for copies of everything, and for auditors.
+    # Whether the bytes of quarantined files can be read as well: for full exports, and for auditors.
     with_quarantined: bool = False
 
     @classmethod
@@ -83,8 +83,8 @@ class LargeFileService:
     ) -> LargeFile:
         """Write the bytes to storage and return their unsaved row.
 
-        Raises Conflict if their hash is not the expected one. Bytes first: a row must not name missing bytes, and bytes
-        without a row are reused by the next file.
+        Raises Conflict if the bytes' hash is not the expected one. The bytes are written first: a row must not name
+        missing bytes. Bytes without a row are reused by the next file with this content.
         """
         # Imported here: it loads a dozen parsers, and most processes never store a file.
         from conversations.files.exploration import Seen, explore, mime_type_of
@@ -209,8 +209,8 @@ class LargeFileService:
 def lock_bytes(storage: Storage, path: str) -> None:
     """Lock stored bytes against removal until the transaction ends.
 
-    Raises BytesErased if they are gone. Equal bytes of a workspace are stored once: writers of rows for them share the
-    lock, an erasure takes it exclusively.
+    Raises BytesErased if the bytes no longer exist. Identical bytes are stored once per workspace. Transactions that
+    add rows for them take a shared lock; an erasure takes an exclusive lock.
     """
     _lock(path, shared=True)
     with storing("The file cannot be stored"):
@@ -223,13 +223,13 @@ def lock_bytes(storage: Storage, path: str) -> None:
 def remove_bytes_unless_needed(storage: Storage, path: str) -> None:
     """Remove stored bytes unless a row that is not erased needs them."""
     _lock(path, shared=False)
-    # Checked under the lock, after its other holders have committed: a file stored since the erasure counts.
+    # Checked under the lock, after its other holders have committed: a file that was stored after the erasure counts.
     if not LargeFile.objects.filter(storage_uri=path, erased_by=None).exists():
         storage.delete(path)
 
 
 def _lock(path: str, *, shared: bool) -> None:
-    # A transaction's lock, which a broken connection releases.
+    # A lock of the transaction: it is also released when the connection breaks.
     pglock.advisory(f"lcm.bytes.{path}", shared=shared, xact=True).acquire()
 
 

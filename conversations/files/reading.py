@@ -16,7 +16,7 @@ from conversations.models import LargeFile
 from conversations.types import LargeFileRecord
 
 PIECE_BYTES = 256 * 1024
-# The most bytes of lines in one answer.
+# Maximum number of bytes of lines in one response.
 MOST_TEXT_BYTES = 256 * 1024
 
 
@@ -78,7 +78,7 @@ def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
 
 
 def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int) -> FileText:
-    """Return lines from `first_line` on; everything before is read in pieces."""
+    """Return lines from `first_line` on; earlier lines are skipped in pieces."""
     _skip_lines(file, first_line - 1)
     lines: list[bytes] = []
     room = MOST_TEXT_BYTES
@@ -90,7 +90,7 @@ def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int
         line = file.readline(room + 1)
         goes_on = len(line) > room and bool(lines)
         if not line or goes_on:
-            # The end of the file, or a line for the next answer.
+            # The end of the file, or a line for the next response.
             break
         is_cut = len(line) > room
         lines.append(line[:room])

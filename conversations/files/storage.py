@@ -18,7 +18,7 @@ from conversations.errors import Unavailable
 try:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    # The failures of an S3 bucket are no OSErrors.
+    # The errors of the S3 client are not OSErrors.
     STORAGE_FAILURES: tuple[type[Exception], ...] = (OSError, BotoCoreError, ClientError)
 except ImportError:
     STORAGE_FAILURES = (OSError,)
@@ -26,7 +26,7 @@ except ImportError:
 
 @contextmanager
 def storing(what: str) -> Iterator[None]:
-    """Translate a storage failure to Unavailable; `what` begins its sentence."""
+    """Translate a storage failure to Unavailable; `what` begins its message."""
     try:
         yield
     except STORAGE_FAILURES as refusal:
@@ -37,7 +37,7 @@ def storing(what: str) -> Iterator[None]:
 class WholeFileStorage(FileSystemStorage):
     """A storage on a local disk with atomic and durable writes.
 
-    For names that identify the content: saving under an existing name replaces it with the same bytes.
+    Its names identify the content: saving under an existing name replaces the file with the same bytes.
     """
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
@@ -78,7 +78,7 @@ class WholeFileStorage(FileSystemStorage):
 
 
 def _make_private(directory: Path) -> None:
-    """Make missing directories for their owner only; existing ones stay unchanged."""
+    """Create missing directories for their owner only; leave existing ones as is."""
     for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 

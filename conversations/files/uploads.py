@@ -31,7 +31,7 @@ logger = structlog.get_logger(__name__)
 
 MOST_MISSING = 100
 SWEPT_AT_ONCE = 100
-# Bounds the time to find missing chunks.
+# Maximum number of chunks of an upload: bounds the time to find missing chunks.
 MOST_CHUNKS = 100_000
 _PIECE = 1024 * 1024
 _PROGRESS = load("conversations/files.sql")["progress"]
@@ -155,7 +155,7 @@ class UploadService:
         return record
 
     def sweep(self) -> int:
-        """Delete uploads without progress for 24 hours, and return their number."""
+        """Delete uploads without progress for `upload_hours`; return their number."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
         left = self.files.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[
             :SWEPT_AT_ONCE
@@ -206,7 +206,7 @@ class UploadService:
         )
 
     def _keep(self, chunk: UploadChunk, content: bytes) -> None:
-        # Bytes first, so that a recorded chunk always exists.
+        # The bytes are stored first, so that a recorded chunk always exists.
         with storing("The chunk cannot be stored"):
             if not self._storage.exists(chunk.path):
                 self._storage.save(chunk.path, ContentFile(content))
@@ -224,7 +224,7 @@ class UploadService:
         return known
 
     def _join(self, upload: Upload, chunks: list[UploadChunk]) -> None:
-        """Join the chunks into one file; concurrent calls get the same one."""
+        """Join the chunks into one file; concurrent calls get the same file."""
         kept = self.files.keep(
             upload.conversation,
             self._pieces(upload, chunks),

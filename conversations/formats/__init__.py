@@ -2,7 +2,7 @@
 
 `from_x` reads a row into a message and `to_x` returns the same row: keys without a column of the store are kept in the
 metadata under the format's name (see `foreign_rows`). `render_x` writes an assembled context as the vendor's request;
-its `repairs` name every change that the API made necessary.
+its `repairs` list every change that the API made necessary.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ RENDERERS: Mapping[MessageFormat, Callable[[Iterable[Item]], Rendered]] = {
 
 
 def detect(row: Any) -> Format | None:
-    """Return the foreign format of a message, or None if all formats agree on it.
+    """Return the foreign format of a message; None if all formats read it alike.
 
-    They agree on a message with only a role and a text. ValueError if it is no message.
+    All formats read a message with only a role and a text alike. ValueError if the row is not a message.
     """
     if openai_responses.is_item(row):
         return Format.OPENAI_RESPONSES
@@ -126,18 +126,18 @@ class Transcript(NamedTuple):
 
     # Called only for an object with `type` and without `role`.
     is_line: Callable[[Row], bool]
-    # Empty for a line that does not name its session.
+    # Returns "" for a line that does not name its session.
     session_of: Callable[[Row], str]
-    # None for a line without a message; ValueError, which names the field, for a wrong one.
+    # Returns None for a line without a message. Raises ValueError, which names the field, for an invalid message.
     message_of: Callable[[Row], NewMessage | None]
-    # The parent session, if the line is of a sub-agent's session; else empty.
+    # Returns the parent session if the line belongs to a sub-agent's session, else "".
     parent_of: Callable[[Row], str] = lambda line: ""
-    # The ids of a line and of its predecessor ("" for none). None if the line follows the one before it in the file, as
-    # does the first line with an unknown predecessor.
+    # Returns the ids of a line and of its predecessor ("" for none). None means that the line follows the line before
+    # it in the file. So does the first line whose predecessor is unknown.
     place_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
-    # Whether a branch may begin with this line, which has a message; if not, it follows the line before it in the file.
+    # Whether a branch may begin with a line that has a message. If not, the line follows the one before it in the file.
     may_branch: Callable[[Row], bool] = lambda line: True
-    # The program that writes them.
+    # The program that writes these transcripts.
     name: str = ""
 
 

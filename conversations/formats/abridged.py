@@ -26,7 +26,7 @@ class Place:
 
 
 def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
-    """Drop the largest metadata until the other fields have at most `most` bytes.
+    """Drop the largest metadata until the non-text fields fit into `most` bytes.
 
     A message that fits is returned as it is.
     """
@@ -59,7 +59,7 @@ def place_of(metadata: Any) -> Place | None:
 
 
 def _reduced(value: Mapping[str, Any], excess: int) -> dict[str, Any]:
-    """Return the object smaller by `excess` bytes, without its largest values."""
+    """Drop an object's largest values until it is smaller by `excess` bytes."""
     sizes = {key: byte_size(each) for key, each in value.items()}
     kept = dict(value)
     for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):
@@ -67,7 +67,7 @@ def _reduced(value: Mapping[str, Any], excess: int) -> dict[str, Any]:
             break
         inner = kept.pop(key)
         freed = sizes[key]
-        # Of an object that is larger than the excess, the rest is kept.
+        # A nested object that is larger than the excess is reduced, not dropped.
         if isinstance(inner, Mapping) and freed > excess and (less := _reduced(inner, excess)):
             kept[key] = less
             freed -= byte_size(less)

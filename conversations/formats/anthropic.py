@@ -1,8 +1,8 @@
 """Messages of Anthropic's Messages API, as agents send and receive them. Pure.
 
-A user's message that has only tool results gets the role `tool`; with other blocks, too, it stays a user's. Keys of a
-block without a column, such as the signature of a thought, are restored exactly; a block of an unknown type is kept
-whole, without text.
+A user's message that has only tool results gets the role `tool`. One that has other blocks as well keeps its role.
+Keys of a block without a column, such as the signature of a thought, are restored exactly. A block of an unknown type
+is kept whole, but its text cannot be searched.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PIECES = "anthropic_pieces"
 _RESULT = "anthropic_result"
 # Metadata on a text that came as a document block, and is written as one again.
 _DOCUMENT = "anthropic_document"
-# Metadata on a compaction block that this API made: it accepts no others.
+# Metadata on a compaction block that this API made: the API accepts no other compaction blocks.
 COMPACTED = "anthropic_compaction"
 ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)}
 _CALL, _ANSWER, _COMPACTION = "tool_use", "tool_result", "compaction"
@@ -87,7 +87,7 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_anthropic(record: MessageRecord) -> dict[str, Any]:
-    """Return the row of a message, which is the same row if it came in this form."""
+    """Return a message's row: the original row if it was read from this format."""
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 
 
@@ -182,7 +182,7 @@ def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:
         part = parts[place]
         count = 1
         if is_result(part):
-            # Negative if the first part is the empty result that we added; 0 for a plain text.
+            # `pieces` is negative if the first part is the empty result that `_result` added, and 0 for a plain text.
             pieces = metadata_value(part, _PIECES)
             pieces = pieces if type(pieces) is int else 0
             count = max(1, abs(pieces))
@@ -232,7 +232,7 @@ def render_anthropic(items: Iterable[Item]) -> Rendered:
     repairs = Repairs()
     system: list[dict[str, Any]] = []
     messages: list[dict[str, Any]] = []
-    # The items of each message, in order, and the places of those that are merged.
+    # The item ids of each message, in order, and the indexes of the messages that were merged.
     sources: list[dict[str, None]] = []
     merged: dict[int, None] = {}
     turns = turns_of(items, repairs, thought_of=lambda _, part: signed_thought(part))
@@ -351,7 +351,7 @@ def _input(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text as JSON; None if it is not, or cannot be serialized again."""
+    """Parse a text as JSON; None if it is invalid, or cannot be serialized again."""
     try:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)

@@ -1,9 +1,9 @@
-"""Lines of Claude Code's transcripts: a message of Anthropic's API each. Pure.
+"""Read and write Claude Code's transcripts: messages of Anthropic's API. Pure.
 
     {"type": "assistant", "message": {"role", "content", ...}, "sessionId", "uuid", "timestamp", "isSidechain", ...}
 
 Claude Code writes one line for each block of an API response. Each line is a message here; rendering merges them again.
-A line with `isCompactSummary` has the text by which Claude Code replaced its context, and becomes a compaction part.
+A line with `isCompactSummary` has the text with which Claude Code replaced its context: it becomes a compaction part.
 Lines of other types, such as `progress`, hold no message.
 """
 
@@ -27,7 +27,7 @@ from conversations.formats.foreign_rows import (
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
 NOTE = "claude_code"
-# Keys that tie a line to its session, or to a message of it; other tools' transcripts have none of these.
+# Keys that name a line's session, or a message in it. Transcripts of other tools have none of these keys.
 _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
 # The suffix of a sub-agent's session if the line has no `agentId`.
 _SIDE = "sidechain"
@@ -40,7 +40,7 @@ def is_line(row: Mapping[str, Any]) -> bool:
 
 
 def session_of(line: Mapping[str, Any]) -> str:
-    """Return the session of a line, or ""; a sub-agent has a session of its own."""
+    """Return the session of a line, or ""; each sub-agent has its own session."""
     session = line.get("sessionId")
     named = session if isinstance(session, str) else ""
     if line.get("isSidechain") is not True:
@@ -57,7 +57,8 @@ def parent_of(line: Mapping[str, Any]) -> str:
 
 def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the ids of a line and of its predecessor; None if it has no id."""
-    # Only the first line after a compaction has `logicalParentUuid`. Without either key, the line names itself.
+    # Only the first line after a compaction has `logicalParentUuid`. Without either key, the predecessor of a first
+    # prompt is the session, and that of another line is the line itself.
     own, before = line.get("uuid"), line.get("parentUuid") or line.get("logicalParentUuid")
     if not isinstance(own, str):
         return None
@@ -69,22 +70,23 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
 def _is_first_prompt(line: Mapping[str, Any]) -> bool:
     """Whether a line is a prompt that begins its session.
 
-    After `/rewind` to the first prompt there are several. So are there of sub-agents' tasks, which are no branches.
+    After `/rewind` to the first prompt, a session has several. The tasks of a sub-agent are not counted: they are no
+    branches.
     """
     message = line.get("message")
     if not isinstance(message, Mapping) or "role" not in message or line.get("isSidechain") is True:
         return False
     content = message["content"]
     first = content[0].get("text") if isinstance(content, list) and content else content
-    # What Claude Code had compacted began so before it marked such lines.
+    # Older versions of Claude Code did not mark their summaries, but began them with this text.
     is_continued = isinstance(first, str) and first.startswith(_CONTINUED)
     return "parentUuid" in line and may_branch(line) and not is_continued
 
 
 def may_branch(line: Mapping[str, Any]) -> bool:
-    """Whether a line with a message is a prompt, the only line to start a branch.
+    """Whether a line with a message is a prompt: only a prompt can start a branch.
 
-    After `/rewind`, a prompt follows an earlier line. Results of parallel calls do so, too, but are no branch.
+    After `/rewind`, a prompt follows an earlier line. Results of parallel calls also do, but they are no branch.
     """
     content = line["message"]["content"]
     is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)
@@ -109,7 +111,7 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     metadata, rest = split_remainder(record.metadata, NOTE)
     parts = as_it_came(record).parts
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
-    # A compaction of the API is a block of its own; Claude Code's is a text of the user.
+    # A compaction by the API is a block of its own type; one by Claude Code is a text of the user.
     is_summary = is_compaction and metadata_value(parts[0], COMPACTED) is not True
     row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
     return restored(_plain(record, row), rest)

@@ -1,12 +1,12 @@
-"""Lines of Codex's rollouts: an item of OpenAI's Responses API each. Pure.
+"""Read and write Codex's transcripts: items of OpenAI's Responses API. Pure.
 
     {"timestamp", "type": "response_item", "payload": {an item}}
 
-The first line, `session_meta`, names the session. `compacted` has the text by which Codex replaced its own context.
-Lines of other types, such as `event_msg`, repeat items or hold no message.
+The first line, `session_meta`, names the session. A `compacted` line has the text with which Codex replaced its own
+context. Lines of other types, such as `event_msg`, repeat items or hold no message.
 
-The output of a command may come wrapped, as the text `{"output": ..., "metadata": {"exit_code": ...}}`; then the result
-is the output alone, or an error where the command failed.
+The output of a command may come wrapped, as the text `{"output": ..., "metadata": {"exit_code": ...}}`. Then the result
+is the output alone, and an error if the command failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write conversations as files for other programs. Pure.
 
-Messages that were read from a format become the same rows again; if any message cannot be such a row, all are rendered
-as in a request.
+Messages that were read from a format are written as the same rows. If any message cannot be written as such a row, all
+are rendered as in a request.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Item:
     last_seq: int
 
 
-# Returns the line at a place of the journal, if it exists.
+# Returns the journal line at a position, if it exists.
 LineAt = Callable[[Place], Mapping[str, Any] | None]
 
 
@@ -66,7 +66,7 @@ def exported(
     directory: str = "",
     line_at: LineAt = lambda place: None,
 ) -> Iterator[str]:
-    """Yield the lines of the file, without their ends.
+    """Yield the lines of the file, without line ends.
 
     An abridged message (see `abridged`) becomes its original line, read by `line_at` from the journal.
     """
@@ -88,7 +88,7 @@ def _json(row: Mapping[str, Any]) -> str:
 
 
 def journal_line(entry: Mapping[str, Any] | None) -> str:
-    """Serialize a journal entry like hosts do, without blanks; `null` if erased."""
+    """Serialize a journal entry as hosts do, without blanks; `null` if it is erased."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
     # A lone surrogate can only be written as an escape.
     return text if text.isascii() or storable(text) == text else json.dumps(entry, separators=(",", ":"))
@@ -121,7 +121,7 @@ def _claude_code(
         known = {line.get("uuid") for line in lines}
         before = None
         for line in lines:
-            # Its parent had no message, so it is not exported.
+            # The parent of such a line had no message, so it is not exported.
             yield line if line.get("parentUuid") in known else {**line, "parentUuid": before}
             before = line.get("uuid")
         return

@@ -21,8 +21,8 @@ from conversations.types import MessageRecord, NewMessage, NewPart, PartType
 
 # The media type and the base64 of an attachment in a data URL.
 DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
-# Replaces a missing time in a plain form. No row has it, so that the remainder records the row's missing or null time,
-# which the store fills in.
+# Replaces a missing time in a plain form. No row contains this text, so the remainder records that the row's time was
+# missing or null: the store fills it in.
 NO_TIME = "the time of recording"
 _KEYS = {"add": dict, "drop": list, "inside": dict}
 _Noted = TypeVar("_Noted", NewMessage, NewPart)
@@ -42,10 +42,10 @@ def as_it_came(record: MessageRecord) -> MessageRecord:
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of an object in a row; ValueError names the one that is wrong."""
+    """The fields of an object in a row; ValueError names the field that is wrong."""
 
     values: Mapping[str, Any]
-    # The place of the object in the row, such as `content[0].`.
+    # The path of the object in the row, such as `content[0].`.
     where: str = ""
 
     @classmethod
@@ -56,7 +56,7 @@ class Fields:
         return cls(row)
 
     def read(self, key: str, kind: type) -> Any:
-        """Return the value under the key, or None; ValueError for another kind."""
+        """Return the value under the key, or None; ValueError for another type."""
         value = self.values.get(key)
         if value is not None and type(value) is not kind:
             raise ValueError(f"{self.where}{key} must be {NOUNS[kind]}, not {noun_of(value)}.")
@@ -98,7 +98,7 @@ class Fields:
         return choices[value]
 
     def moment(self, key: str) -> datetime | None:
-        """Return the time under the key; one without a zone is taken as UTC."""
+        """Return the time under the key; a time without a zone is read as UTC."""
         if (text := self.text(key)) is None:
             return None
         try:
@@ -172,7 +172,7 @@ def with_remainder(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapp
 
 
 def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, Any]:
-    """Return the row of a plain form and the remainder that the metadata has for it."""
+    """Restore a row from its plain form and the remainder in the metadata."""
     return restored(plain, split_remainder(metadata, name)[1])
 
 

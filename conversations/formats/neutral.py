@@ -1,10 +1,10 @@
-"""Read and write the neutral format of messages, as `lcm import` takes it. Pure.
+"""Read and write the neutral message format, which `lcm import` accepts. Pure.
 
     {"session_id", "seq", "role", "content", "parts": [...], "created_at": ISO 8601 or null, "meta": {...}}
 
 Parts are {"type": "text" | "reasoning" | "compaction", "text"}, {"type": "tool_call", "id", "name", "input"},
-{"type": "tool_result", "id", "text", "is_error"}, {"type": "image", "mime", "caption", "url", "name"}; other part types
-of the store, and columns without a short name here, have their own names, such as "is_synthetic".
+{"type": "tool_result", "id", "text", "is_error"}, {"type": "image", "mime", "caption", "url", "name"}. Other part types
+of the store, and columns without a short name here, keep their own names, such as "is_synthetic".
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _ROLES = {role.value: role for role in Role}
 def from_neutral(row: Mapping[str, Any]) -> NewMessage:
     """Read a row, its content verbatim; ValueError names the field that is wrong.
 
-    A time without a zone is taken as UTC. Unknown keys are kept in the metadata.
+    A time without a zone is read as UTC. Unknown keys are kept in the metadata.
     """
     fields = Fields.of(row)
     fields.text("session_id")
@@ -99,7 +99,7 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
         created_at=fields.moment("created_at"),
         metadata={} if NOTE in meta else meta,
     )
-    # The store fills in missing values; the remainder keeps that they were missing.
+    # The store fills in missing values; the remainder records that they were missing.
     plain = {**_plain(message), "created_at": timestamp_of(message.created_at)}
     if content is None:
         plain["content"] = flattened(parts)
@@ -107,7 +107,7 @@ def from_neutral(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_neutral(record: MessageRecord, *, session_id: str, first_seq: int = 1) -> dict[str, Any]:
-    """Return the row of a message; `first_seq` is the number of the first one."""
+    """Return the row of a message; `first_seq` is the seq of the first message."""
     place = {"session_id": session_id, "seq": record.seq - 1 + first_seq}
     return place | with_kept(_plain(record), record.metadata, NOTE)
 

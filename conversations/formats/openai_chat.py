@@ -1,7 +1,7 @@
 """Messages of OpenAI's chat completions API and compatible ones. Pure.
 
 A message of another format becomes the nearest chat message. The arguments of calls, here and in the Responses API, are
-text and are restored byte for byte: they are stored as JSON if serializing it again gives the same text, else as text.
+text and are restored byte for byte: they are stored as JSON if serializing that gives the same text, else as text.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _SOUNDS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 _DETAILS = ("auto", "low", "high")
-# Metadata of the Responses API on the first part of an item: its type, unless it follows from the parts.
+# Metadata of the Responses API on the first part of an item: the item's type, unless it follows from the parts.
 ITEM_TYPE = "openai_responses_type"
-# Metadata on a call: the JSON style of its arguments, unless it is the first.
+# Metadata on a call: the JSON style of its arguments, unless it is the first of _STYLES.
 _STYLE = "openai_chat_arguments"
 _STYLES: Mapping[str, dict[str, Any]] = {
     "spaced": {"ensure_ascii": False},
@@ -98,7 +98,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
-    """Return the row of a message: the same row if it came as a chat message.
+    """Return a message's row: the original row if it was read from a chat message.
 
     Reasoning and bookkeeping parts of other formats are left out. Raises ValueError for a message with the results of
     several calls, which needs several chat messages.
@@ -284,7 +284,7 @@ def function_part(function: Fields) -> NewPart:
 
 
 def arguments_of(part: NewPart) -> str:
-    """Return the arguments of a call: the original text, or JSON if it had none."""
+    """Return the arguments of a call: the original text, or JSON if there was none."""
     arguments = part.tool_input
     if arguments is None:
         return "{}"
@@ -296,7 +296,8 @@ def arguments_of(part: NewPart) -> str:
 def parsed(text: str) -> tuple[Any, str | None]:
     """Parse a text as JSON if serializing the value restores the same text.
 
-    Returns the value and its style in _STYLES, None for the first; otherwise the text itself and None.
+    Returns the value and the name of its style in _STYLES (None for the first style). If no style restores the text,
+    returns the text itself and None.
     """
     try:
         value = json.loads(text)

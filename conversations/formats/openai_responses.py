@@ -1,8 +1,8 @@
 """Items of OpenAI's Responses API, as agents send and receive them. Pure.
 
-Each item becomes a message: reasoning, each call and each result one of its own; rendering joins them to turns again. A
-call of a tool that the vendor runs, such as `web_search_call`, becomes a call of that name. Keys without a column, such
-as encrypted reasoning, are restored exactly; an item of an unknown type is kept whole, without text.
+Each item (reasoning, a call, a result) becomes one message; rendering joins them to turns again. A call of a tool that
+the vendor runs, such as `web_search_call`, becomes a call of that name. Keys without a column, such as encrypted
+reasoning, are restored exactly. An item of an unknown type is kept whole, but its text cannot be searched.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ROLES = {role.value: role for role in (Role.USER, Role.ASSISTANT, Role.SYSTEM)} 
 MESSAGE, REASONING, CALL, RESULT = "message", "reasoning", "function_call", "function_call_output"
 _CALLS, _RESULTS = "_call", "_output"
 _IMAGE_CALL = "image_generation_call"
-# The key with the input of a call, by type of item; for the vendor's other tools it is `action`.
+# The key with the input of a call, by item type. For the vendor's other tools the key is `action`.
 _INPUTS = {"custom_tool_call": "input", "apply_patch_call": "operation", "file_search_call": "queries",
            "code_interpreter_call": "code"}  # fmt: skip
 WITH_ARGUMENTS = (CALL, "mcp_call")
@@ -101,10 +101,10 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
 
 
 def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
-    """Return the item of a message, which is the same item if it came as one.
+    """Return a message's item: the original item if it was read from one.
 
-    Raises ValueError for a message that needs several items: with several calls or results, or with a call and other
-    parts.
+    Raises ValueError for a message that needs several items: one with several calls or results, or with a call and
+    other parts.
     """
     return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
 

@@ -1,6 +1,6 @@
 """Find the project that a transcript's line names: git remote or directory.
 
-Codex and pi name it once, in the first line of a session; Claude Code names the directory in every line.
+Codex and pi name the project once, in the first line of a session. Claude Code names the directory in every line.
 """
 
 from __future__ import annotations

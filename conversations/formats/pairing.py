@@ -27,7 +27,7 @@ class IdRule:
         return _STRANGE.sub("_", name)[: self.longest] or "_"
 
     def unique(self, name: str, taken: dict[str, int]) -> str:
-        """Return the name, numbered if it is in `taken` (last number by name)."""
+        """Return the name, numbered if it is in `taken` (name to last number)."""
         unique, number = name, taken.get(name, 1)
         while unique in taken:
             number += 1
@@ -47,17 +47,18 @@ class _Exchange:
         self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(self.calls)
 
     def open_call(self, call_id: str | None) -> int | None:
-        """Return the index of the first call without result of this id (None: any)."""
+        """Return the index of the first unanswered call with this id (None: any id)."""
         open_calls = ((number, call) for number, call in enumerate(self.calls) if self.results[number] is None)
         fitting = (number for number, call in open_calls if call_id in (None, call.part.tool_call_id))
         return next(fitting, None)
 
 
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:
-    """Return the turns, each with calls followed by one turn of their results.
+    """Return the turns; each turn with calls is followed by one with their results.
 
-    A result is paired with the latest call of its id that has none yet; without an id, with a call of the turn right
-    before it. A result without a call becomes a user's text; a call without a result gets one that says so.
+    A result with an id is paired with the latest turn that has an unanswered call of this id. A result without an id is
+    paired with a call of the turn right before it. A result without a call becomes a text of the user. A call without a
+    result gets a result that says so.
     """
     shown: list[Turn | _Exchange] = []
     by_id: dict[str, list[_Exchange]] = {}
@@ -99,7 +100,7 @@ def _answered(
 
 
 def _named(block: Block, turn: Turn, rule: IdRule, taken: dict[str, int], repairs: Repairs) -> Block:
-    """Give a call the id that it is shown with: valid for the API, and unique."""
+    """Give a call the id that it is rendered with: valid for the API, and unique."""
     if not isinstance(block, Call):
         return block
     # A call without an id is named after its message, so that it has the same id in every context.

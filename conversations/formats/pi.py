@@ -3,7 +3,7 @@
     {"type": "message", "timestamp", "message": {"role": "user" | "assistant" | "toolResult" | ..., "content"}}
 
 The first line, `session`, names the session. Lines of the types `custom_message`, `branch_summary` and `compaction`
-have text for the model, too; `compaction` is a summary that replaced pi's context, and becomes a compaction part.
+have text for the model, too. A `compaction` is a summary that replaced pi's context: it becomes a compaction part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of a rendered context: messages, and repairs its API required. Pure."""
+"""A rendered context: its messages, and the repairs that the API requires. Pure."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Item(Protocol):
 
 @dataclass(frozen=True)
 class Repair:
-    """A kind of change and the items it was made to; only the rendering changes."""
+    """A kind of change, and the rendered items that it changed, not the stored ones."""
 
     kind: RepairKind
     item_ids: tuple[str, ...]
@@ -116,7 +116,7 @@ class Repairs:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages in an API's format; `sources` has the item ids of each."""
+    """Messages in an API's format; `sources` has the item ids of each message."""
 
     messages: tuple[Mapping[str, Any], ...]
     sources: tuple[tuple[str, ...], ...]

@@ -1,6 +1,6 @@
-"""Convert items to turns of typed blocks, from which formats are rendered. Pure.
+"""Convert items to turns of typed blocks, which are then rendered. Pure.
 
-Thoughts (reasoning) are rendered only for APIs that take them back, and only before the blocks that they led to.
+Thoughts (reasoning) are rendered only for APIs that accept them, and only before the blocks that they led to.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Attachment(NamedTuple):
 
     @property
     def stand_in(self) -> str:
-        """The text in place of an attachment that cannot be shown."""
+        """The text that replaces an attachment that cannot be shown."""
         kind = self.media_type.partition("/")[0]
         words = [kind if kind in ("image", "audio", "video") else "file", storable(self.part.file_name or "")]
         caption = storable(self.part.text_content or "").strip()
@@ -66,7 +66,7 @@ class Attachment(NamedTuple):
 
 class Call(NamedTuple):
     part: NewPart
-    # The id that it is rendered with: its own may be missing, invalid, or used by another call.
+    # The id that the call is rendered with: its own may be missing, invalid, or used by another call.
     shown_id: str = ""
 
 
@@ -77,7 +77,7 @@ class Result(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """Signed reasoning of a model, as a block that its own API takes back."""
+    """Signed reasoning of a model, as a block that the model's API accepts."""
 
     block: Mapping[str, Any]
 
@@ -168,7 +168,7 @@ def _blocks_of_part(part: NewPart, item: Item, thought_of: ThoughtOf | None) -> 
 
 
 def _as_results(blocks: Sequence[Block]) -> list[Block]:
-    """Merge the blocks of a tool's message into results; others join the last one."""
+    """Merge the blocks of a tool's message into its results."""
     results: list[Block] = []
     beside: tuple[Text | Attachment, ...] = ()
     for block in blocks:
@@ -202,7 +202,7 @@ def _sendable(block: Block, item_id: str, repairs: Repairs) -> Block:
 
 
 def move_trailing_reasoning(turns: Iterable[Turn], repairs: Repairs) -> Iterator[Turn]:
-    """Move reasoning at the end of a turn to the next one, else drop it.
+    """Move reasoning at the end of a turn to the assistant's next turn, or drop it.
 
     No API accepts reasoning at the end of a turn.
     """
@@ -230,7 +230,7 @@ def _is_shown(block: Block) -> bool:
 
 
 def attachment_text(block: Attachment, turn: Turn, repairs: Repairs) -> str:
-    """Return the text in place of an attachment, and note the repair."""
+    """Return the text that replaces an attachment, and note the repair."""
     repairs.note(RepairKind.ATTACHMENT_AS_TEXT, turn.item_ids)
     return block.stand_in
 

@@ -35,7 +35,7 @@ class SummaryCheck:
     memory: VerificationMemory
     _known: dict[str, Covers] = field(default_factory=dict)
     _sources: set[str] = field(default_factory=set)
-    # The seqs and the ids that each summary was made from.
+    # The source messages (by seq) and source summaries (by id) of each summary.
     _below: dict[str, tuple[array[int], list[str]]] = field(default_factory=dict)
     # By superseded id: the line, the id and the coverage of the summary that supersedes it.
     _superseded: dict[str, tuple[int, str, Covers]] = field(default_factory=dict)
@@ -183,11 +183,11 @@ class RunCheck:
     _references: set[str] = field(default_factory=set)
 
     def run(self, line: Line) -> None:
-        """Check that the figures of a run add up."""
+        """Check the token counts of a run before and after."""
         run_id, before, after = line["run_id"], line["tokens_before"], line["tokens_after"]
         self.findings.require(run_id not in self._run_ids, "duplicate_run_id", f"{run_id} occurs twice")
         self._run_ids.add(run_id)
-        # A redone summary may be longer than the superseded one.
+        # A regenerated summary may be longer than the superseded one.
         may_grow = line["redone_summaries"] > 0
         self.findings.require(
             before >= 0 and after >= 0 and (after <= before or may_grow),
@@ -213,7 +213,7 @@ class JournalCheck:
     _last: tuple[str, int] = ("", 0)
 
     def entry(self, line: Line) -> None:
-        """Check that an entry has its place and matches its hash."""
+        """Check that an entry has the next position and matches its hash."""
         subpath, position = line["subpath"], line["position"]
         before = self._last[1] if self._last[0] == subpath else 0
         is_next = position == before + 1 and subpath.encode() >= self._last[0].encode()

@@ -18,7 +18,7 @@ class FileCheck:
 
     findings: Findings
     memory: VerificationMemory
-    # The files with their hashes, and files of other conversations that messages name.
+    # The files of this conversation with their hashes, and the files of other conversations that messages name.
     files: dict[str, str | None] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     _file: Line | None = None
@@ -53,11 +53,11 @@ class FileCheck:
         self._size += len(chunk)
 
     def reference(self, line: Line) -> None:
-        """Check a reference line against the next reference that the messages seal."""
+        """Check a reference line against the next entry in the messages' `files`."""
         self.close()
         seq, file_id = line["seq"], line["file_id"]
         if file_id not in self.files:
-            # A file that is only named may belong to another conversation; the message seals its hash.
+            # A file that is only named may belong to another conversation. The record_hash covers its hash.
             is_named = line["field"] == NAMING
             self.findings.require(is_named, "unknown_file", f"message {seq} needs {file_id}, which is missing")
             self.others.add(file_id)
@@ -71,7 +71,7 @@ class FileCheck:
         self.findings.require(is_same, "reference_mismatch", f"message {seq} does not seal this reference")
 
     def finish(self) -> None:
-        """Check, at the end line, that every sealed reference had a line."""
+        """At the end line, check that each entry in `files` had a reference line."""
         self.close()
         self.findings.require(self._next_sealed() is None, "reference_mismatch", "a reference of a message is missing")
 

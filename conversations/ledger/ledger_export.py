@@ -34,17 +34,18 @@ class Section(Protocol):
         """Yield the room's lines of this conversation, in an order that a copy keeps."""
 
     def restore(self, conversation_id: int, lines: Sequence[Line], *, audit_id: int) -> None:
-        """Write the rows of these lines; called with them in order, in batches.
+        """Write the rows of these lines. All lines come in order, in batches.
 
-        Rows that the ledger marks as erased name the act `audit_id`.
+        Rows that the ledger marks as erased refer to the audit entry `audit_id`.
         """
 
 
 @dataclass(frozen=True)
 class LedgerExporter:
-    """Writes the lines of conversations; `files` None leaves the bytes of files out.
+    """Writes the lines of conversations.
 
-    A damaged cold block raises ColdBlockDamaged, unless `cold` reads blocks in another way.
+    If `files` is None, the bytes of files are left out. A damaged cold block raises ColdBlockDamaged, unless `cold`
+    creates a reader that reports damage instead.
     """
 
     sections: Sequence[Section] = ()
@@ -56,8 +57,8 @@ class LedgerExporter:
     ) -> Iterator[bytes]:
         """Yield the ledger line by line.
 
-        A writer that has written lines continues its ledger. The first conversation must then be the one that the
-        writer has begun, if any.
+        A writer that has written lines continues its ledger. If it has begun a conversation, that must be the first of
+        `conversation_ids`.
         """
         writer = writer or LineWriter()
         if not writer.place.lines:
@@ -134,7 +135,7 @@ class Continuation:
 def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
     """Verify a file and find where to continue it.
 
-    Returns None without a complete first line. Raises Invalid if the file does not verify.
+    Returns None if the file has no complete first line. Raises Invalid if the file fails verification.
     """
     with Verifier() as verifier:
         here: Continuation | None = None
@@ -143,7 +144,7 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
             if not line.endswith(b"\n"):
                 break
             values = verifier.feed(line)
-            # A file that does not verify must be removed, not continued.
+            # A file that fails verification must be removed, not continued.
             refuse(verifier.findings, name=name)
             offset += len(line)
             assert values is not None

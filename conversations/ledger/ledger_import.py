@@ -55,9 +55,9 @@ class LedgerImporter:
     def run(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Import every conversation of the file.
 
-        Raises Conflict if one exists already, unless `skip_existing`; Invalid, writing nothing, if the file does not
-        verify. Each conversation is imported in its own transaction: if one fails, earlier ones stay. Parents are
-        imported before their children. `session_id` renames the conversation, if the file has only one.
+        Raises Conflict if a conversation exists already, unless `skip_existing`. Raises Invalid, and writes nothing, if
+        the file fails verification. Each conversation is imported in its own transaction: if one fails, earlier ones
+        stay. Parents are imported before their children. `session_id` renames the only conversation of a file.
         """
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
@@ -101,7 +101,7 @@ class LedgerImporter:
                 rest = _until_the_end(lines)
                 parent = parents[line["session_id"]]
                 if name not in done and parent is not None and parent in parents and parent not in done:
-                    # Not tried before its parent, which is in this file, too.
+                    # This conversation waits for its parent, which is in this file, too.
                     refused = refused or ParentNotThere(name, parent)
                 elif name not in done:
                     try:
@@ -168,7 +168,7 @@ class LedgerImporter:
         given: _Digests = defaultdict(hashlib.sha256)
         original, last = first["session_id"], Line()
         renamed = {} if original == session_id else {"exported_as": original}
-        # Messages that the ledger marks as erased name this act.
+        # Messages that the ledger marks as erased refer to this audit entry.
         act = AuditLog(self.scope).record(
             Act.IMPORT_LEDGER,
             workspace_id=self.workspace_id,
@@ -221,7 +221,7 @@ class LedgerImporter:
     def _store(self, content_hash: str | None, content: IO[bytes] | None) -> str:
         """Return the path of the bytes with this hash, and store them if missing.
 
-        A file without bytes gets the same path: another conversation of the workspace may have stored them.
+        A file without bytes in the ledger gets the same path: another conversation may have stored these bytes.
         """
         if content_hash is None:
             return ""

@@ -37,8 +37,8 @@ _ARTIFACTS = {"file", "patch", "snapshot"}
 def kind_of(role: str, parts: Sequence[Mapping[str, Any]]) -> Kind:
     """Classify a message by its role and the parts that it was appended with.
 
-    The kinds are those of specification 002: a tool result is a tool's answer, an artifact has only files or patches,
-    and an event has only bookkeeping parts.
+    The kinds are those of specification 002: a tool result is the output of a tool, an artifact has only files or
+    patches, and an event has only bookkeeping parts.
     """
     types = {str(part["part_type"]) for part in parts}
     if role == "tool" or (types == {"tool"} and all({"tool_output", "tool_error"} & part.keys() for part in parts)):
@@ -49,7 +49,7 @@ def kind_of(role: str, parts: Sequence[Mapping[str, Any]]) -> Kind:
 
 
 def actor_of(role: str, author: str | None) -> str:
-    """Return who acted: the author or, without one, the role."""
+    """Return the author, or the role if the message has no author."""
     return author or role
 
 
@@ -93,12 +93,12 @@ name = of_type(str, is_name)
 digest = of_type(str, re.compile(r"[0-9a-f]{64}").fullmatch)
 ulid = of_type(str, re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch)
 an_id = of_type(str, re.compile(r"[A-Za-z0-9_-]{1,100}").fullmatch)
-# What a column can hold unchanged; an exact object may be stored beside its column.
+# Values that a column can hold unchanged; and objects whose exact value may be stored in the `exact` column.
 stored, plain_mapping = of_type(str, is_storable), of_type(dict, is_plain)
 exact_mapping = of_type(dict, lambda value: not is_deeper(value, MOST_LEVELS))
 count, signed, small, seq = whole(0, 64), whole(-(2**63), 64), whole(0, 32), whole(1, 64)
 
-# The values of compaction, which this room must not import; a test compares them.
+# The values of enums in compaction, which this room must not import. A test compares them.
 REASONS = ("threshold", "manual", "maintenance", "redo", "redo_all")
 OUTCOMES = (
     "compacted", "not_needed", "nothing_to_do", "exhausted", "disabled", "stopped", "abandoned", "failed", "skipped",
@@ -182,7 +182,7 @@ _PART_VALUES: Mapping[str, Check] = {
     **dict.fromkeys(("step_tokens_in", "step_tokens_out"), whole(-(2**31), 32)),
     **dict.fromkeys(("tool_input", "metadata"), lambda value: value is not None and not is_deeper(value, MOST_LEVELS)),
     "patch_files": listed(text),
-    # Within the bounds of an append.
+    # The same limits apply to an append.
     "step_cost": of_type(
         str, lambda value: re.fullmatch(r"-?\d+(\.\d+)?", value) and is_bounded_decimal(Decimal(value))
     ),

@@ -52,7 +52,7 @@ def message_lines(
 
 
 def _line(kind: str, row: Any, /, **own: Any) -> Line:
-    """Return a line with the members of its type: given, or columns of the row."""
+    """Return a line with the members of its type, from `own` or the row's columns."""
     return {"type": kind, **{name: own[name] if name in own else _json(getattr(row, name)) for name in SHAPES[kind]}}
 
 
@@ -102,7 +102,7 @@ def _part_hashes(message_ids: Sequence[int]) -> dict[int, dict[int, str]]:
 
 
 def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdTexts) -> Iterator[Line]:
-    """Yield the parts that were added later, such as notes of compaction."""
+    """Yield the parts that were added to messages later, such as compaction parts."""
     after_seq = 0
     while found := rows(SQL["messages_with_later_parts"], [conversation_id, after_seq, MOST_MESSAGES]):
         ids = [message_id for _, message_id, *_ in found]
@@ -141,7 +141,7 @@ def summary_lines(conversation_id: int) -> Iterator[Line]:
 
 
 def journal_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield the raw entries of the host."""
+    """Yield the journal: the raw entries of the agent program (host)."""
     entries = JournalEntry.objects.filter(conversation_id=conversation_id)
     in_order = entries.order_by(Collate("subpath", "C"), "position")
     for entry in in_order.iterator(chunk_size=MOST_MESSAGES):

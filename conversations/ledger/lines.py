@@ -1,6 +1,6 @@
-"""The lines of a ledger: how they are serialized, sealed and counted. Pure.
+"""The lines of a ledger: how they are serialized, hashed and counted. Pure.
 
-A line is one JSON object, in ASCII, without blanks, its members in the order of `line_shapes`; the last member is the
+A line is one JSON object, in ASCII, without blanks. Its members are in the order of `line_shapes`; the last is the
 `line_hash`: SHA-256 over the line_hash of the line before, as hexadecimal digits (none before the first line), and the
 bytes of this line up to the comma before `"line_hash"`. docs/ledger.md specifies the format.
 """
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def body_of(values: Mapping[str, Any]) -> bytes:
-    """Serialize the part of a line that its line_hash seals."""
+    """Serialize the part of a line that its line_hash covers."""
     return _ENCODER.encode(values)[:-1].encode("ascii")
 
 
@@ -40,7 +40,7 @@ def line_of(body: bytes, line_hash: str) -> bytes:
 
 
 def body_in(line: bytes) -> bytes:
-    """Return the part of a line that its line_hash seals."""
+    """Return the part of a line that its line_hash covers."""
     return line.rpartition(_LAST_MEMBER)[0]
 
 
@@ -58,7 +58,7 @@ def as_moment(text: str) -> datetime:
 
 
 def batches(items: Iterable[T], size_of: Callable[[T], int], *, most: int, largest: int) -> Iterator[list[T]]:
-    """Yield lists of at most `most` items, together at most `largest` or alone."""
+    """Yield lists of up to `most` items and `largest` size; larger items alone."""
     batch: list[T] = []
     size = 0
     for item in items:
@@ -72,7 +72,7 @@ def batches(items: Iterable[T], size_of: Callable[[T], int], *, most: int, large
 
 
 def microseconds(moment: datetime) -> int:
-    """Return microseconds since 1970, as the chain seals them."""
+    """Return microseconds since 1970, as they enter the chain_hash."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -98,13 +98,13 @@ class LedgerState:
     lines: int = 0
     conversations: int = 0
     counts: Tally = Tally()
-    # Of the current conversation, which has not ended yet.
+    # These values are of the current conversation, which has not ended yet.
     session_id: str | None = None
     counts_of_it: Tally = Tally()
     seq: int = 0
 
     def behind(self, values: Line, line_hash: str) -> LedgerState:
-        """Return the place after one more line."""
+        """Return the state after one more line."""
         kind = values["type"]
         here = replace(self, line_hash=line_hash, lines=self.lines + 1)
         if kind == "conversation":

@@ -47,7 +47,7 @@ def record_hash_of(line: Line) -> str:
 
 
 def chain_hash_of(line: Line, *, previous: str) -> str:
-    """Return the chain_hash of a message, from that of its predecessor."""
+    """Compute the chain_hash of a message from the chain_hash of its predecessor."""
     link = hashlib.sha256(bytes.fromhex(previous + line["entry_hash"]))
     for name in ("created_at", "recorded_at"):
         link.update(microseconds(as_moment(line[name])).to_bytes(8, "big", signed=True))
@@ -71,7 +71,7 @@ class MessageCheck:
     tokens: int = 0
     chain_hash: str = ""
     recorded_at: str = ""
-    # Of the last message with added parts: its seq, and the next ordinal.
+    # The last message with added parts: its seq, and the ordinal of its next part.
     _parts_of: tuple[int, int] = (0, 0)
 
     def message(self, line: Line) -> None:
@@ -81,7 +81,7 @@ class MessageCheck:
         self._texts(line)
         self._parts(line)
         self._record(line)
-        # Compared with the recorded chain_hash, so that a broken link is one finding.
+        # `self.chain_hash` is the recorded hash of the predecessor, so that a broken link causes only one finding.
         follows = chain_hash_of(line, previous=self.chain_hash) == line["chain_hash"]
         require(follows, "chain_broken", f"message {seq} does not follow from its predecessor")
         is_own = event_id_of(line) == line["event_id"]
@@ -151,7 +151,7 @@ class MessageCheck:
         )
         for part in parts:
             self._part_hash(part, seq, is_erased=is_erased)
-        # The author may be erased as well: then only chain_hash covers the entry.
+        # The author may be erased as well. Then the entry_hash cannot be computed; the chain_hash covers it.
         is_unsealed = is_erased and line["author"] is None
         self.findings.require(
             is_unsealed or entry_hash_of(line) == line["entry_hash"],
@@ -169,7 +169,7 @@ class MessageCheck:
         self.findings.require(is_same, "part_hash_mismatch", sentence)
 
     def _record(self, line: Line) -> None:
-        """Check the record hash, and that files are in their places."""
+        """Check the record hash, and that files are at their positions."""
         seq, parts = line["seq"], {part["ordinal"]: part for part in line["parts"]}
         for entry in line["files"]:
             self.memory.put_reference(seq, entry)

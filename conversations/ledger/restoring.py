@@ -54,7 +54,7 @@ class ParentNotThere(NeedsAnother):
 
 @dataclass(frozen=True)
 class Restored:
-    """Writes rows of one imported conversation; `audit_id` is the import's act."""
+    """Writes rows of one imported conversation; `audit_id` is of the audit entry."""
 
     conversation_id: int
     workspace_id: int
@@ -82,7 +82,7 @@ class Restored:
             )
 
     def journal(self, lines: Sequence[Line]) -> None:
-        """Write the raw entries of the host."""
+        """Write the journal: the raw entries of the agent program (host)."""
         JournalEntry.objects.bulk_create(
             JournalEntry(
                 conversation_id=self.conversation_id,
@@ -163,7 +163,7 @@ class Restored:
 def _execute(name: str, values: Mapping[str, Any]) -> None:
     """Run an INSERT with server-side parameters.
 
-    Django would insert megabytes of values into the statement, and the driver caches recent statements.
+    With Django's cursor, the statement would contain megabytes of values, and the driver caches recent statements.
     """
     rows(f"WITH written AS ({SQL[name]} RETURNING 1) SELECT count(*) FROM written", values)
 

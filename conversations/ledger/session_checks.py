@@ -19,11 +19,11 @@ class MoveCheck:
     findings: Findings
     messages: MessageCheck
     summaries: SummaryCheck
-    # For each move its at_seq and head_seq: the message appended at the first follows the second.
+    # For each move its at_seq and head_seq: the message with the seq `at_seq` follows the message `head_seq`.
     _moves: list[tuple[int, int]] = field(default_factory=list)
 
     def move(self, line: Line) -> None:
-        """Check that a move follows the one before, and that its head is a message."""
+        """Check that a move follows the one before, and goes to an earlier message."""
         number, at_seq = line["number"], line["at_seq"]
         moved_at = self._moves[-1][0] if self._moves else 1
         is_next = number == len(self._moves) + 1 and moved_at <= at_seq <= self.messages.last_seq + 1
@@ -31,11 +31,11 @@ class MoveCheck:
         is_back = line["head_seq"] < at_seq
         self.findings.require(is_back, "unknown_message", "this move of the head does not lead to an earlier message")
         self._moves.append((at_seq, line["head_seq"]))
-        # Each branch has summaries of its own, which may be of the same messages.
+        # Each branch has its own summaries. Summaries of several branches may have the same sources.
         self.summaries.has_branches = True
 
     def off_path(self, head: int) -> Iterator[range]:
-        """Yield the stretches of seqs up to `head` that are not on the path to it."""
+        """Yield the ranges of seqs up to `head` that are not on the path to it."""
         for at_seq, head_seq in reversed(self._moves):
             if at_seq <= head:
                 yield range(head_seq + 1, at_seq)
@@ -127,7 +127,7 @@ class SessionCheck:
         covers = [self.summaries.covered_by(source) for source in sources]
         is_whole = sum(each.messages for each in covers if each) + sum(map(len, off_path)) == last_seq
         if is_whole:
-            # The number is right; so each message is reached once, and none off the path, if all are different.
+            # The total is right. So if all seqs are different, each message is reached once, and none off the path.
             seqs = bytearray(last_seq + 1)
             for stretch in off_path:
                 seqs[stretch.start : stretch.stop] = b"\1" * len(stretch)
@@ -148,6 +148,6 @@ def require_no_circle(parents: Mapping[str, str], findings: Findings) -> None:
             visited.add(each)
             path.add(each)
             each = parents[each]
-        # One that is its own parent directly has its finding already.
+        # A conversation that is directly its own parent has its finding already.
         is_circle = each in path and parents[each] != each
         findings.require(not is_circle, "parent_mismatch", f"{each[:80]!r} is its own parent through others")

@@ -15,7 +15,7 @@ CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE file_references (seq, place, sha256);
 BEGIN;
 """
-# A reference that a message seals: its seq, the place with the id of the file, and the file's SHA-256.
+# A file reference of a message: the seq, the file's id and position in the message as JSON, and the file's SHA-256.
 SealedReference = tuple[int, str, str | None]
 
 
@@ -32,7 +32,7 @@ class Remembered(NamedTuple):
 
 
 class VerificationMemory:
-    """The messages of one conversation and the references that they seal."""
+    """The messages of one conversation, and the file references in their `files`."""
 
     def __init__(self) -> None:
         # A database without a name is a temporary file, deleted when closed.
@@ -67,7 +67,7 @@ class VerificationMemory:
         self._database.execute("INSERT INTO file_references VALUES (?, ?, ?)", sealed_reference(seq, entry))
 
     def reference(self, number: int) -> SealedReference | None:
-        """Return the reference with this number, from 1, of all that the messages seal."""
+        """Return the file reference with this number; the first has the number 1."""
         row: SealedReference | None
         row = self._database.execute("SELECT * FROM file_references WHERE rowid = ?", [number]).fetchone()
         return row

@@ -1,6 +1,6 @@
-"""Verify every hash and figure of a ledger in one pass. Pure.
+"""Verify every hash and count of a ledger in one pass. Pure.
 
-It reads only lines, never the database; what later lines are compared with is kept on disk.
+The verification reads only lines, never LCM's database. Values that later lines are compared with are kept on disk.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ORDER = (
 _RANK = {**{kind: rank for rank, kind in enumerate(_ORDER)}, "bytes": _ORDER.index("file")}
 # Every line of a ledger begins like this.
 _BEGINNING = b'{"type":"'
-# A line holds one message; a longer one is not of a ledger, and would exhaust memory.
+# A line holds at most one message. A longer line is not from a ledger, and would exhaust memory.
 LONGEST_LINE = 1024**3
 
 
 def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines with their line feeds; one over LONGEST_LINE in invalid pieces."""
+    """Yield lines with line feeds; a line over LONGEST_LINE as invalid pieces."""
     while line := file.readline(LONGEST_LINE):
         yield line
 
@@ -49,11 +49,11 @@ class Verifier:
         self._memory = VerificationMemory()
         self._rank: int | None = None
         self._is_over = False
-        # Whether the first line shows that this is no ledger, or of another version; the others are then skipped.
+        # Whether the first line is not that of a ledger, or is of another version. The other lines are then skipped.
         self._is_foreign = False
         # The session of the last conversation.
         self._session_id: str | None = None
-        # Of the conversations that have one, the sessions of their parents.
+        # For each conversation that has a parent: the session of the parent.
         self._parents: dict[str, str] = {}
         self._begin()
 
@@ -78,7 +78,7 @@ class Verifier:
         values = self._read(line)
         if values is None:
             return None
-        # Compared with the recorded line_hash, so that an alteration is one finding.
+        # `self.place.line_hash` is the recorded hash of the line before, so that a change causes only one finding.
         is_sealed = values["line_hash"] == line_hash_of(body_in(line), previous=self.place.line_hash)
         sentence = "this line was altered, or the line before it was replaced"
         self.findings.require(is_sealed, "line_hash_mismatch", sentence)
@@ -210,7 +210,7 @@ class Verifier:
 
 @contextmanager
 def verified(lines: Iterable[bytes], *, name: str) -> Iterator[Iterator[tuple[Line, bytes]]]:
-    """Yield verified lines with their sealed bytes; Invalid at the first finding."""
+    """Yield verified lines with their bodies (see `body_of`); Invalid at a finding."""
     with Verifier() as verifier:
 
         def checked() -> Iterator[tuple[Line, bytes]]:

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from conversations.run_sql import SealRows
 
-# A conversation stays in the workspace of its project and of its parent, whoever writes it.
+# The database keeps a conversation in the workspace of its project and of its parent.
 SHARED_WORKSPACES = """
 ALTER TABLE conversations
   ADD CONSTRAINT conversations_share_the_workspace_of_their_project

@@ -1,4 +1,4 @@
-"""Moves of the head of conversations, and the journal of hosts."""
+"""Moves of the heads of conversations, and the journal of agent programs (hosts)."""
 
 import django.db.models.deletion
 from django.db import migrations, models

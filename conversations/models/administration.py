@@ -13,9 +13,9 @@ from conversations.types import AuditRecord
 
 
 class AuditEntry(models.Model):
-    """One administrative act. The database refuses to change or remove it.
+    """One operation in the audit log. The database refuses to change or remove it.
 
-    The row also has the id of its transaction: the database allows changes to texts only in that transaction.
+    The table also has the transaction's id: the database allows changes to texts only in that transaction.
     """
 
     audit_id = models.BigAutoField(primary_key=True)
@@ -106,7 +106,7 @@ class ColdBlock(models.Model):
 
 
 class Quarantine(models.Model):
-    """A damaged row that is withheld from models; the record stays when released."""
+    """A damaged row that is withheld from models; the record stays after a release."""
 
     quarantine_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.RESTRICT, related_name="quarantines")

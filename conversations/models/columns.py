@@ -15,9 +15,9 @@ R = TypeVar("R")
 
 
 def record_of(record_type: type[R], row: models.Model, /, **values: Any) -> R:
-    """Build a record of these values and of the row's columns of the same names.
+    """Build a record from these values, and from the row's columns of the same names.
 
-    Hashes are in hex.
+    Hashes become hexadecimal texts.
     """
     kind: Any = record_type
     columns = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in values}
@@ -66,7 +66,7 @@ class ExactJSONField(models.JSONField):
 
 
 class JSONTextField(ExactJSONField):
-    """JSON in a text column, so that row seals can cover its exact text."""
+    """JSON in a text column, so that a row's hash (`row_seal`) covers its exact text."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return None if value is None else json.loads(value)

@@ -89,10 +89,10 @@ class Conversation(models.Model):
     parent = models.ForeignKey("self", models.RESTRICT, null=True, related_name="children")
     parent_link = models.TextField(null=True, choices=[(link.value, link.value) for link in ParentLink])  # noqa: DJ001
 
-    # The number of moves of its head, and the seqs that are not on the path to the head; see `sql/branches/`.
+    # The number of moves of the head, and the seqs that are not on the path to the head; see `sql/branches/`.
     moves = models.IntegerField(default=0, db_default=0)
     inactive = SeqRangesField(default="{}", db_default="{}")
-    # The number of its entries in the journal.
+    # The number of entries in the conversation's journal.
     journal_size = models.BigIntegerField(default=0, db_default=0)
 
     objects = ConversationQuerySet.as_manager()
@@ -150,7 +150,7 @@ class Conversation(models.Model):
         return inactive[-1][0] - 1 if inactive and inactive[-1][1] == next_seq - 1 else next_seq - 1
 
     def note_use(self) -> None:
-        """Record that it is used today; not within a snapshot, which cannot write."""
+        """Record today as the day of last use; not in a snapshot, which is read-only."""
         if self.last_used_on < today():
             Conversation.objects.filter(pk=self.pk).mark_used()
 

@@ -40,9 +40,9 @@ class LargeFile(models.Model):
 
 
 class FileReference(models.Model):
-    """A file that a message refers to, and the place of its element, if any.
+    """A file that a message refers to, and the position of its element, if any.
 
-    Written with the message; the database refuses to change or remove it.
+    The row is written with the message. The database refuses to change or remove it.
     """
 
     reference_id = models.BigAutoField(primary_key=True)
@@ -127,5 +127,5 @@ class UploadChunk(models.Model):
 
     @property
     def path(self) -> str:
-        """The path of its bytes, named by their hash."""
+        """The path of the chunk's bytes; it contains their hash."""
         return f"uploads/{self.upload_id}/{self.number}-{bytes(self.content_hash).hex()}"

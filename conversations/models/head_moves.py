@@ -14,7 +14,7 @@ from conversations.models.conversation import Conversation
 class HeadMove(models.Model):
     """A move of the head: the message appended at `at_seq` follows `head_seq`.
 
-    The database refuses to change or remove it, and gaps in `number`.
+    The database refuses to change or remove the row, and refuses gaps in `number`.
     """
 
     head_move_id = models.BigAutoField(primary_key=True)

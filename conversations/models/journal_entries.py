@@ -1,4 +1,4 @@
-"""The journal: raw entries of hosts' own transcripts."""
+"""The journal: raw entries from the transcripts of agent programs (hosts)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from conversations.models.conversation import Conversation
 
 
 class JournalEntry(models.Model):
-    """One entry of a host, opaque to LCM; the database refuses to change it."""
+    """One entry of a host, not interpreted by LCM. Only an erasure can change it."""
 
     journal_entry_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="journal_entries")
-    # The host's file that it comes from; "" for the session's own.
+    # The host's file that the entry comes from; "" for the session's own file.
     subpath = models.TextField(default="")
     position = models.BigIntegerField()
     uuid = models.TextField(null=True)  # noqa: DJ001 (an entry without one is not the same as another)
-    # Its JSON, as `journal_text` serializes it; None after an erasure. Text, so that its row seal need not parse it.
+    # The JSON that `journal_text` wrote; None after an erasure. A text column, so that `row_seal` need not parse it.
     entry = models.TextField(null=True)  # noqa: DJ001
     entry_hash = models.BinaryField()
     recorded_at = models.DateTimeField(db_default=Now())

@@ -16,12 +16,12 @@ from conversations.types import PartType, Role
 
 class MessageQuerySet(SearchableQuerySet):
     def uncovered(self) -> Self:
-        """Filter to messages that no summary was made from."""
+        """Filter to messages that are a source of no summary."""
         return self.filter(summary_links__isnull=True)
 
 
 class Message(models.Model):
-    """One turn, verbatim. Written by `lcm_append_messages`, and never changed."""
+    """One message, verbatim. Only operations in the audit log may change its texts."""
 
     message_id = models.BigAutoField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")

@@ -53,7 +53,7 @@ _WRITE_SUMMARY = "SELECT items, ordinal FROM lcm_write_summary(%s, %s, %s::bigin
 
 @dataclass(frozen=True)
 class ConversationStore(SpecificationStore):
-    """Stores conversations of one workspace or, for workers, of all."""
+    """Stores conversations of one workspace or, for workers, of all workspaces."""
 
     @transaction.atomic
     def open_conversation(
@@ -175,7 +175,7 @@ class ConversationStore(SpecificationStore):
         """Replace the conversation's own settings; Invalid if one is not allowed."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
-        # By the database's clock, and never decreasing: later times of recording are not earlier than this.
+        # The database's clock, and never decreasing: messages that are recorded later do not get an earlier time.
         conversation.updated_at = Greatest(F("updated_at"), Now())
         conversation.save(update_fields=["overrides", "updated_at"])
         conversation.refresh_from_db(fields=["updated_at"])
@@ -191,11 +191,12 @@ class ConversationStore(SpecificationStore):
         item_tokens: int | None,
         mark: NewPart,
     ) -> int | None:
-        """Write a finished summary with its lineage and its place in the context.
+        """Write a finished summary with its lineage, and put it into the context.
 
-        It replaces its sources in the context, or the summary that it supersedes, as an item of `item_tokens`; if that
-        is None, the context does not change. The part `mark` is added to the last message that it covers. Returns its
-        ordinal in the context. Raises Conflict, writing nothing, unless all that it replaces is still in the context.
+        In the context, the summary is an item of `item_tokens`, and replaces its sources or the summary that it
+        supersedes. If `item_tokens` is None, the context does not change. The part `mark` is added to the last message
+        that the summary covers. Returns the summary's ordinal in the context. Raises Conflict, and writes nothing,
+        unless all items that it replaces are still in the context.
         """
         if self.scope.workspace_id is not None:
             self.scope.conversation(summary.conversation_id)

@@ -1,7 +1,7 @@
 """Write and read short, signed cursors, valid only for the request they continue.
 
-A cursor has at most 40 characters, except in lists ordered by name. It contains only the position; the request is part
-of the signed data, so that a cursor is refused by any other request.
+A cursor has at most 40 characters, except in lists ordered by name. It contains only the position. The request is part
+of the signed data, so that any other request refuses the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.errors import Invalid
 Value = int | str | datetime | None
 
 _SIGNATURE = 6
-# The most characters of a cursor that is written here.
+# Maximum number of characters of a cursor.
 LONGEST_CURSOR = 4000
 # The type of a value: the two low bits of the number before it.
 _NUMBER, _NEGATIVE, _TEXT, _OTHER = range(4)
@@ -41,13 +41,13 @@ def write_cursor(position: Sequence[Value], *, of: str, request: str = "") -> st
 
 
 def read_cursor(cursor: str, *, of: str, request: str = "", refusal: str) -> list[Value]:
-    """Return a cursor's position; Invalid (`bad_cursor`) if of another request."""
+    """Return a cursor's position; Invalid (`bad_cursor`) for another request's."""
     signed = _as_bytes(cursor)
     signature, packed = signed[:_SIGNATURE], signed[_SIGNATURE:]
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     if not any(constant_time_compare(signature, _signature(packed, of, request, key)) for key in keys):
         raise bad_cursor(refusal)
-    # Needs no checks: the signature is valid.
+    # The values need no checks: the signature is valid.
     return list(_unpacked(packed))
 
 

@@ -1,7 +1,7 @@
-"""Derive context and counters again from messages, summaries and lineage.
+"""Recompute contexts and counters from messages, summaries and lineage.
 
-Most functions take a conversation's id and return a record of what they would change or have changed; its `reversed`
-undoes the change. Call those that write inside a transaction: they lock the conversation's row until its end.
+Most functions take a conversation's id and return a record of what they would change or have changed. The record's
+`reversed` undoes it. Call functions that write in a transaction: they lock the conversation's row until its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.sql import load, rows
 from conversations.store.paths import active_path
 from conversations.types import ContextItemType, SummaryRecord
 
-# Computes the tokens of a summary in a context, as the model is shown it: `compaction.planning.costs.context_cost_of`.
+# Computes the tokens of a summary as it is rendered in a context: `compaction.rendering.context_cost_of`.
 CostOf = Callable[[SummaryRecord], int]
 
 _SQL = load("conversations/context.sql")
@@ -98,9 +98,9 @@ class CountsChange:
 def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
     """Compare the stored context with the one derived from the lineage.
 
-    The derived context has, of the path to the head, each summary that is neither a source nor superseded, at its first
-    seq with the tokens of `cost_of`, and each message without a summary. Raises Conflict if the lineage puts two items
-    at one ordinal.
+    The derived context has these items of the path to the head: each summary that is neither a source nor superseded,
+    and each message without a summary. The ordinal of a summary is its first seq; `cost_of` computes its tokens. Raises
+    Conflict if the lineage puts two items at one ordinal.
     """
     found = rows(_SQL["derived"] + _SQL["differences"], _values(conversation_id, cost_of))
     added = tuple(_row(columns) for is_derived, *columns in found if is_derived)
@@ -125,7 +125,7 @@ def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
 
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
-    """Return the parameters of `derived`: the context's summaries, their costs."""
+    """Return the parameters of `derived`: the context's summaries and their costs."""
     path = active_path(conversation_id)
     shown = Summary.objects.filter(conversation_id=conversation_id, superseded_by__isnull=True)
     if path.usable_summaries is None:
@@ -146,7 +146,7 @@ def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:
 def change_context(change: ContextChange) -> None:
     """Delete and insert the rows of a change; Conflict if a row has changed.
 
-    Does not update counters: call `recount` for each of the change's `conversation_ids`.
+    The counters are not updated: call `recount` for each of the change's `conversation_ids`.
     """
     for row in change.removed:
         at = ContextItem.objects.filter(conversation_id=row.conversation_id, ordinal=row.ordinal)
@@ -161,10 +161,10 @@ def change_context(change: ContextChange) -> None:
 
 
 def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
-    """Replace the stored context by the derived one, and return the change.
+    """Replace the stored context with the derived one, and return the change.
 
     Also removes the conversation's messages and summaries from contexts of other conversations. Writes nothing if
-    nothing differs. Does not update counters: call `recount`.
+    nothing differs. The counters are not updated: call `recount`.
     """
     lock_conversations([conversation_id])
     change = context_difference(conversation_id, cost_of=cost_of)
@@ -178,8 +178,8 @@ def rebuild_context(conversation_id: int, *, cost_of: CostOf) -> ContextChange:
 def count_anew(conversation_id: int) -> CountsChange:
     """Recompute the counters and compare them with the stored ones; writes nothing.
 
-    If the newest messages are missing, or the last one's hash does not follow from the one before it, `next_seq` or
-    `chain_head` is the only evidence and is kept. `next_seq` is never lowered.
+    If the newest messages are missing, or the hash of the last one does not follow from the one before it, the stored
+    `next_seq` or `chain_head` is the only evidence of the damage, and is kept. `next_seq` is never lowered.
     """
     stored = rows(_SQL["counters"], {"id": conversation_id})
     if not stored:
@@ -189,7 +189,7 @@ def count_anew(conversation_id: int) -> CountsChange:
 
 
 def change_counts(change: CountsChange) -> None:
-    """Set the counters to `after`; Conflict unless they are `before`."""
+    """Set the counters to `after`; Conflict unless they are equal to `before`."""
     conversation = lock_conversations([change.conversation_id])[0]
     if rows(_SQL["counters"], {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
         raise Conflict(f"The counters of conversation {change.conversation_id} have changed meanwhile.")
@@ -198,7 +198,7 @@ def change_counts(change: CountsChange) -> None:
 
 
 def recount(conversation_id: int) -> CountsChange:
-    """Set a conversation's counters to the counted ones, and return the change."""
+    """Set a conversation's counters to the recomputed ones; return the change."""
     lock_conversations([conversation_id])
     change = count_anew(conversation_id)
     if change.is_needed:
@@ -209,7 +209,7 @@ def recount(conversation_id: int) -> CountsChange:
 def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
     """Return the ids of summaries whose range of seqs differs from their sources'.
 
-    A derived context would have such a summary in the wrong place.
+    A derived context would have such a summary at the wrong position.
     """
     return tuple(summary_id for (summary_id,) in rows(_SQL["misfit_ranges"], {"id": conversation_id}))
 
@@ -217,7 +217,7 @@ def misfit_ranges(conversation_id: int) -> tuple[str, ...]:
 def lock_conversations(conversation_ids: Iterable[int]) -> list[Conversation]:
     """Lock the rows of these conversations; NotFound if one does not exist.
 
-    In the order of their ids, so that concurrent callers cannot deadlock.
+    The rows are locked in the order of their ids, so that concurrent callers cannot deadlock.
     """
     wanted = sorted(conversation_ids)
     held = list(Conversation.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk"))

@@ -1,7 +1,7 @@
 """Remove text that LCM itself injected into a prompt from appended messages.
 
-Such text is in an element with a mark that only this LCM can compute: an HMAC of its words. So no other text is
-removed, even in an element of the same form, and an injected text that was altered since is stored like any other.
+Such text is in an element with a mark that only this LCM can compute: an HMAC of the text's words. No other text is
+removed, even if it is in an element of the same form. An injected text that was altered is stored like any other text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = "lcm_injected"
 _MARK_LENGTH = 32
 _ELEMENT = re.compile(rf'<{_NAME} mark="([0-9a-f]{{{_MARK_LENGTH}}})">(.*?)</{_NAME}>', re.DOTALL)
 BEGINNING = f"<{_NAME} "
-# What may be left around the element: a message with nothing else is not stored.
+# The text that may remain around the element. A message with nothing else is not stored.
 _SHELL = re.compile(r"(\s|</?system-reminder>)*")
 # An upper bound of the tokens of the element's tags, in any encoding.
 MARK_TOKENS = 64
@@ -32,7 +32,7 @@ def wrapped(text: str) -> str:
 
 
 def _mark(text: str, key: str | bytes) -> str:
-    # Of the words alone: hosts may change line breaks.
+    # The mark covers only the words: hosts (agent programs) may change line breaks.
     words = " ".join(text.split())
     return salted_hmac("lcm.injected", words, secret=key, algorithm="sha256").hexdigest()[:_MARK_LENGTH]
 

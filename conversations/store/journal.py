@@ -1,7 +1,7 @@
-"""Store and list the journal: the raw entries of a host's own transcript.
+"""Store and list the journal: raw transcript entries of agent programs (hosts).
 
-Entries are JSON objects of which LCM reads only the `uuid`: an entry is stored once per uuid. They are returned in
-order and deep-equal. The messages made from them are stored separately.
+Entries are JSON objects. LCM reads only their `uuid`: an entry is stored once per uuid. Entries are returned in order,
+and equal to those that were sent. The messages that are made from them are stored separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ENTRIES = 1_000
 
 @dataclass(frozen=True)
 class JournalAppend:
-    """The result of appending entries: number `kept`, and number stored before."""
+    """The result of appending entries: how many are new, and how many were stored."""
 
     conversation_id: int
     subpath: str
@@ -145,7 +145,7 @@ def _uuid_of(entry: Mapping[str, Any], place: int) -> str | None:
 
 
 def entry_text(entry: Mapping[str, Any], place: int) -> str:
-    """Serialize an entry for storage; Invalid, naming its place, if it cannot be."""
+    """Serialize an entry for storage; Invalid names the entry that cannot be stored."""
     if is_deeper(entry, MOST_LEVELS):
         raise Invalid(f"Entry {place} has more than {MOST_LEVELS} levels.")
     try:

@@ -1,7 +1,7 @@
-"""Store and return files of hosts in the journal, line by line.
+"""Store and return files of agent programs (hosts) in the journal, line by line.
 
-A file is read again when it has grown: stored lines are recognized by place and hash, and only new ones are stored. A
-file that its host has rewritten is stored as another version, under its name with a number (`name#2`).
+A file is read again when it has grown. Stored lines are recognized by their position and hash: only new lines are
+stored. A file that its host has rewritten is stored as another version, under its name with a number (`name#2`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.store.journal import Journal, entry_text
 _SQL = load("conversations/journal/files.sql")
 _KEEP = load("conversations/journal/pages.sql")["insert_entries"]
 _PAGE = 1_000
-# The most files that an error names.
+# Maximum number of files that an error names.
 _LISTED = 100
 
 
@@ -36,8 +36,8 @@ class JournalFiles(Scoped):
     ) -> str:
         """Store the lines of a file that follow its first `after` lines.
 
-        Returns the subpath of the version that has them; pass it with the next lines. Lines that are stored already
-        are skipped. Raises NotFound; Invalid for a line that is nested too deeply.
+        Returns the subpath of the version that contains these lines; pass it with the next lines. Lines that are stored
+        already are skipped. Raises NotFound, or Invalid for a line that is nested too deeply.
         """
         self.scope.conversation(conversation_id, locked=True)
         if subpath:
@@ -59,9 +59,9 @@ class JournalFiles(Scoped):
         return subpath
 
     def lines(self, *, conversation_id: int, subpath: str | None = None) -> Iterator[Mapping[str, Any] | None]:
-        """Yield the lines of a file, None for each one that was erased.
+        """Yield the lines of a file, and None for each erased line.
 
-        Without a subpath: the newest version of the session's own file. Raises NotFound if there is no such file.
+        The default is the newest version of the session's own file. Raises NotFound if there is no such file.
         """
         journal = Journal(self.scope)
         self.scope.conversation(conversation_id)

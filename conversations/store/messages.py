@@ -1,6 +1,6 @@
 """Append messages with their parts in one SQL statement, and read them.
 
-Each message is first made a `Draft`: validated, its tokens counted, hashed, and converted to rows.
+Each message is first converted to a `Draft`: it is validated and hashed, its tokens are counted, its rows are built.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BYTES = Counter("lcm_ingest_bytes_total", "Bytes of the messages' contents, as U
 REPEATS = Counter("lcm_ingest_repeats_total", "Messages sent again under an idempotency key that was stored already.")
 CONFLICTS = Counter("lcm_ingest_conflicts_total", "Appends refused: their idempotency key belongs to another message.")
 
-# Shown from the start, as no rate can be computed for a series that begins with its first event.
+# These series exist from the start: no rate can be computed for a series that begins with its first event.
 for _role in Role:
     MESSAGES.labels(_role.value)
 
@@ -243,7 +243,7 @@ class Draft:
     message: NewMessage
     row: dict[str, Any]
     part_rows: list[dict[str, Any]]
-    # The hash of the order of its JSON keys: see `hashing.key_order`.
+    # The hash of the order of the message's JSON keys: see `hashing.key_order`.
     keys: str | None
     files: Sequence[FileEntry] = ()
 
@@ -253,7 +253,7 @@ class Draft:
 
     @property
     def may_need_files(self) -> bool:
-        """Whether it may be long enough for some limit, or names a file."""
+        """Whether the message may have a text to move to a file, or names a file."""
         return self.token_count > LEAST_LARGE_TOKENS or any(
             row["part_type"] is PartType.FILE and row.get("file_url", "").startswith("file_") for row in self.part_rows
         )
@@ -264,7 +264,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
     part_rows = [part_row_of(part) | {"ordinal": ordinal} for ordinal, part in enumerate(message.parts)]
     part_hashes = [bytes.fromhex(row["part_hash"]) for row in part_rows]
     parts = [
-        # As it will be read back: exact values are stored as JSON, which joins surrogate pairs.
+        # The part as it will be read back: exact values are stored as JSON, which joins surrogate pairs.
         replace(part, **json.loads(row["exact"])) if "exact" in row else part
         for part, row in zip(message.parts, part_rows, strict=True)
     ]

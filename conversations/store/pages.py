@@ -15,7 +15,7 @@ from conversations.sql import load, rows
 
 T = TypeVar("T")
 
-# The most bytes of a page, unless its first row alone is larger.
+# Maximum number of bytes of a page, unless its first row alone is larger.
 MOST_PAGE_BYTES = 8 * 1024**2
 _FIT = load("conversations/pages.sql")
 
@@ -29,7 +29,7 @@ class Page(list[T]):
 
 
 def fitting(name: str, **values: Any) -> tuple[int, bool]:
-    """Return how many rows of a statement fit into a page, and if more follow."""
+    """Return how many rows of a statement fit into a page, and whether more follow."""
     [(there, fit)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
     return max(1, fit), fit < there and there > 1
 

@@ -20,7 +20,7 @@ _SQL = load("conversations/branches/paths.sql")
 class Branch:
     """The messages appended between two moves of the head.
 
-    The first one follows `follows_seq`. Those up to `active_to_seq` are on the path to the head; 0 if none is.
+    The first message follows `follows_seq`. The messages up to `active_to_seq` are on the path to the head (0: none).
     """
 
     number: int
@@ -35,8 +35,8 @@ class Branch:
 class Path:
     """A path: the seqs that are not on it, and the summaries usable on it.
 
-    `inactive` is the text of an int8multirange of seqs. `usable_summaries` are ids without overlaps, with all summaries
-    that they were made from; None means all summaries, if the head never moved.
+    `inactive` is the text of an int8multirange of seqs. `usable_summaries` has the ids of summaries that do not
+    overlap, and of all summaries that they were made from. None means that all are usable: the head never moved.
     """
 
     inactive: str = "{}"
@@ -62,9 +62,9 @@ def kept_summaries(
 ) -> tuple[str, ...]:
     """Choose summaries without overlaps on the path that leaves out the seqs `off`.
 
-    Returns the sorted ids of these summaries and of all summaries that they were made from. Only summaries created
-    before `before` (at it, too, if `upto`) and that end by seq `last` count. The largest are chosen first: a condensed
-    summary of chosen ones covers as many messages or more, so that adding it changes no other choice.
+    Returns the sorted ids of these summaries and of all summaries that they were made from. Summaries that were created
+    after `before` (or at that moment, unless `upto`) or end after seq `last` are ignored. The largest are chosen first:
+    if a new summary is made from chosen ones, it is chosen as well, and changes no other choice.
     """
     values = {"id": conversation_id, "off": off, "before": before, "upto": upto, "last": last}
     found = rows(_SQL["summaries_on_path"], values)

@@ -16,15 +16,15 @@ def place_conversation(
 ) -> None:
     """Set the given project and parent; Conflict if the conversation has others.
 
-    Creates the project by its first use. Without `parent_link`, the conversation is its parent's subagent. Raises
-    NotFound if the workspace has no such parent; Invalid for a cycle, or for a link without a parent.
+    A project is created when it is first used. Without `parent_link`, the conversation is its parent's subagent. Raises
+    NotFound if the workspace has no such parent, and Invalid for a cycle or for a link without a parent.
     """
     require_names(project=project, parent_session_id=parent_session_id)
     if parent_link is not None and parent_session_id is None:
         raise Invalid("A parent_link needs the parent_session_id that it is about.")
     if project is None and parent_session_id is None:
         return
-    # Locked, so that of two callers with different values one is refused.
+    # The row is locked, so that one of two callers with different values is refused.
     held = Conversation.objects.select_for_update(no_key=True, of=("self",)).select_related("project", "parent")
     now = held.get(pk=conversation.pk)
     if project is not None:

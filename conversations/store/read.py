@@ -108,7 +108,7 @@ def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> li
 def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
     """Read the parts of these messages, in order, with those that compaction added.
 
-    `cold` has the blocks that were read already. Raises BlockGone: call it inside `cold_texts.until_settled`.
+    `cold` has the blocks that were read already. Raises BlockGone: call this inside `cold_texts.until_settled`.
     """
     # Sorted here, as the server would sort complete rows with their texts.
     return parts_in(sorted(rows(_PARTS, [array(message_ids)], binary=True)), cold=cold)
@@ -181,5 +181,5 @@ def _unusual(more: str) -> dict[str, Any]:
 
 
 def metadata_of(text: str) -> Any:
-    """Parse a message's metadata from the text of its column, mostly empty."""
+    """Parse a message's metadata from the text of its column; most are empty."""
     return {} if text == "{}" else _decode(text)[0]

@@ -15,7 +15,7 @@ from conversations.sql import array, load, rows, texts
 from conversations.types import LargeFileRecord, MessageRecord, PartRecord, SummaryRecord
 
 _SQL = load("conversations/messages.sql")
-# The fields that a withheld part keeps, like an erased one: its place, and those that pair a call with its result.
+# The fields that a withheld part keeps, like an erased one: its position, and those that pair a call with its result.
 _PLACE = ("part_id", "message_id", "ordinal", "part_type", "tool_call_id", "tool_name", "tool_status")
 
 
@@ -66,7 +66,7 @@ def is_quarantined(file_id: str) -> bool:
 
 
 def quarantined_files(file_ids: Iterable[str]) -> frozenset[str]:
-    """Return those files that are quarantined, or hold a quarantined text."""
+    """Return the ids of files that are quarantined, or hold a quarantined text."""
     wanted = list(file_ids)
     return frozenset(id for (id,) in rows(_SQL["quarantined_files"], [texts(wanted)])) if wanted else frozenset()
 

@@ -47,7 +47,7 @@ class WorkState(StrEnum):
 
 
 class LeaseLost(Conflict):
-    """The lease is over: another worker has claimed the row, or it has ended."""
+    """The lease is over: another worker claimed the row, or its work has ended."""
 
     code = "lease_lost"
 
@@ -86,8 +86,8 @@ class Lease(Generic[Row]):
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
         """Let any worker claim the row after a delay."""
-        # Its state stays `leased`: another row for the same work may have been queued meanwhile, and only one of them
-        # may be `queued`. A lease that ends after the delay has the same effect.
+        # The row stays `leased`: another row for the same work may have been queued meanwhile, and only one of them may
+        # be `queued`. A lease that ends after the delay has the same effect.
         then = _from_now(delay_seconds)
         self._update(leased_until=then, run_after=then, attempts=attempts, last_error=error)
         self.queue.wake(self.row.pk, delay_seconds)
@@ -147,7 +147,7 @@ class WorkQueue(Generic[Row]):
     wake: Callable[[int, float], None]
     first_backoff_seconds: float
     longest_backoff_seconds: float
-    # Rows for which this holds cannot be claimed.
+    # Rows for which this subquery finds a row cannot be claimed.
     unless: Exists | None = None
     lease_type: type[Lease[Any]] = Lease
 
@@ -166,7 +166,7 @@ class WorkQueue(Generic[Row]):
             if lease.attempts <= MAX_ATTEMPTS:
                 self.wake(lease.row.pk, lease_seconds + 1.0)
                 return lease
-            # Each of its workers died before it could record an error.
+            # Each worker of this row died before it could record an error.
             lease.retry(error="worker_lost")
         return None
 
@@ -214,7 +214,7 @@ class WorkQueue(Generic[Row]):
         return removed
 
     def backoff_seconds(self, attempts: int) -> float:
-        """Return the delay before the next attempt, after so many failed ones."""
+        """Return the delay before the next attempt, after this many failed attempts."""
         return min(self.longest_backoff_seconds, self.first_backoff_seconds * 2.0**attempts)
 
 

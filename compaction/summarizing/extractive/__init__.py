@@ -2,5 +2,5 @@
 
 A text passes these modules in order: `sentences` cuts it into units, `passages` adds speakers and weights, `terms`
 numbers words and names (found by `identifiers`), `material` scores them and sets the budget, `coverage` chooses units,
-`topics` names what is left out, and `summary_form` writes the summary and reads it back.
+`topics` lists what the summary omits, and `summary_form` writes the summary, and parses older ones.
 """

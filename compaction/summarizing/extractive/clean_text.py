@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# Of a text with more characters than this, only the beginning and the end are read: a summary has room for a few
-# thousand, and a tool result of 5 MB must not take long.
+# If a text has more characters than this, only the beginning and the end are read: a summary has only a few thousand
+# characters, and a tool result of 5 MB must not take long.
 LONGEST_READ = 200_000
 
 # Whole escape sequences of terminals; then every other control character, and code points that are no characters.
@@ -28,13 +28,13 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, longest: int) -> str:
-    """The text, or its beginning and an ellipsis, in at most `longest` characters."""
+    """Return the text, or its beginning and "…", in at most `longest` characters."""
     return text if len(text) <= longest else text[: max(0, longest - 1)].rstrip() + "…"
 
 
 def estimate_tokens(text: str) -> float:
     """Estimate the tokens of a text: good enough for ranking, not for limits."""
-    # Prose has four bytes to a token. Bytes, because a CJK character is three of them and most of a token.
+    # Prose has four bytes per token. Bytes are counted, because a CJK character has three and is most of a token.
     return 1 + (len(text) if text.isascii() else len(text.encode(errors="replace"))) / 4
 
 

@@ -1,7 +1,7 @@
 """Choose the candidates that add most worth per token, counting each term once.
 
-Greedy, because coverage is submodular: the choice by added worth per token is within a constant of the best one. Lazy,
-because the worth that a candidate adds only shrinks: it is computed again only when the candidate comes to the top.
+The choice is greedy: coverage is submodular, so choosing by added worth per token is within a constant of the best. It
+is also lazy: the worth that a candidate adds only shrinks, so it is recomputed only when the candidate is on the top.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-# A filling stops after this many candidates that were too long for the room left: trying the rest rarely finds one.
+# `fill` stops after this many candidates that were too long for the remaining tokens: of the rest, few would fit.
 _MISSES = 40
 
-# Joined text costs less than its pieces (heads are shared), so a first filling leaves room, which more rounds fill.
+# Joined text costs less than its pieces (heads are shared), so tokens remain after the first round of `fill`.
 _ROUNDS = 5
 _WORTH_FILLING = 6
 
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 
 
 class Coverage:
-    """A choice among candidates that can be continued when more room turns up."""
+    """A choice among candidates, which can be continued if tokens remain."""
 
     # Worth per token alone prefers fragments with one rare word. An exponent below 1 reduces the cost, so that a
     # sentence with three facts ranks above them.
@@ -63,7 +63,7 @@ class Coverage:
         heapify(self._heap)
 
     def fill(self, budget: float) -> bool:
-        """Choose more, for at most `budget` tokens; return False if nothing fits."""
+        """Choose more candidates, of at most `budget` tokens; False if nothing fits."""
         before, left = len(self.chosen), budget
         too_long: list[tuple[float, int]] = []
         while self._heap and left > 0 and len(too_long) < _MISSES:
@@ -99,7 +99,7 @@ class Coverage:
         self.covered.update(candidate.terms)
         if candidate.heading in self._paid:
             return
-        # Others under this heading now cost less: the one case in which a rate rises.
+        # The other candidates under this heading now cost less. This is the only case in which a rate rises.
         self._paid.add(candidate.heading)
         for other in self._under[candidate.heading]:
             if other not in self._taken:
@@ -112,7 +112,7 @@ class Coverage:
         return weight * gain / max(1.0, self._price(index)) ** self.cost_power if gain else 0.0
 
     def _price(self, index: int) -> float:
-        """Return the tokens that keeping this candidate adds, with a new heading's."""
+        """Return the tokens that this candidate adds, with its heading if that is new."""
         heading = self._candidates[index].heading
         own = self._own_tokens(index)
         return own if heading in self._paid else own + self._headings[heading]
@@ -124,7 +124,7 @@ class Coverage:
 def pack(
     coverage: Coverage, *, render: Callable[[Sequence[int]], str], count_tokens: Callable[[str], int], budget: int
 ) -> str:
-    """Fill the budget, and return the text of the choice; "" if nothing fits."""
+    """Choose candidates until the budget is full; return their text ("" for none)."""
     text = render(coverage.chosen)
     for _ in range(_ROUNDS):
         room = budget - count_tokens(text)
@@ -132,7 +132,7 @@ def pack(
             break
         text = render(coverage.chosen)
     while coverage.chosen and (tokens := count_tokens(text)) > budget:
-        # Drop in proportion to the excess, so that few steps are needed whatever the token counter.
+        # The number to drop is in proportion to the excess, so that few steps are needed with any token counter.
         coverage.drop(max(1, len(coverage.chosen) * (tokens - budget) // (2 * tokens)))
         text = render(coverage.chosen)
     return text

@@ -1,4 +1,4 @@
-"""The summarizer without a model: keeps the sentences that cover most, in order."""
+"""A summarizer without a model: keeps the sentences that cover most, in order."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from compaction.summarizing.extractive.summary_form import NAMED, closing, days_
 from compaction.summarizing.extractive.topics import index_of_names, names_left_out, topics_left_out
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 
-# This share of the budget lists what the kept lines lack: first names, as far as there are any, and with what they
-# leave of it, phrases in the closing line. Measured on the dev set: a smaller share loses names that are needed again,
-# a larger one loses sentences.
+# This share of the budget lists what the kept sentences lack: first names and, with the remaining tokens, phrases in
+# the closing line. Measured on the dev set: a smaller share loses names that are needed again, a larger one loses
+# sentences.
 _LISTED_SHARE = 0.33
 _LEAST_CLOSING_SHARE = 0.06
 # Below this budget, no names are listed: sentences matter more.
@@ -27,19 +27,19 @@ _ROOM_FOR_NAMES = 100
 _PARAGRAPH = re.compile(r"\n\s*\n")
 MOST_PARAGRAPHS = 200
 
-# The most tokens of a closing line; models do not read a longer one.
+# Maximum number of tokens of a closing line; models do not read a longer one.
 _LONGEST_CLOSING = 100
 
 
 @dataclass(frozen=True)
 class ExtractiveSummarizer:
-    """Makes readable, deterministic summaries within the target, alike at all levels."""
+    """Makes readable, deterministic summaries within the target, at every level."""
 
     name: str = "extractive"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         """Return whole sentences under their speakers, a list of names, a closing line."""
-        # Cached, as the same texts are counted again after each choice.
+        # The counts are cached, because the same texts are counted again after each choice.
         request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
         budget = budget_of(request)
@@ -65,7 +65,7 @@ class _Writing:
         coverage = self._coverage()
         body = self._pack(coverage, self.budget - names_room - closing_room)
         if names_room and coverage.chosen:
-            # The kept sentences contain many of the names, so the room for these goes to more sentences.
+            # The kept sentences contain many of the names, so the tokens reserved for these go to more sentences.
             missing = [name for name in names if self._spelling(name) not in body]
             names_room = min(names_room, self._cost_of_names(missing))
             body = self._pack(coverage, self.budget - names_room - closing_room)
@@ -147,7 +147,7 @@ class _Ending:
         """Shorten by about this share, topics first; return False if nothing is left."""
         for items in (self.topics, self.names):
             if items:
-                # At least one item: tokens of parts do not add up exactly, so the excess may be a small share.
+                # At least one item is removed: tokens of parts do not add up exactly, so the excess may be small.
                 del items[-max(1, int(len(items) * part)) :]
                 return True
         closed = self.topics is not None
@@ -156,7 +156,7 @@ class _Ending:
 
 
 def gist(text: str, tokens: int) -> str:
-    """Summarize a text in about at most `tokens` tokens, without a closing line."""
+    """Summarize a text in at most about `tokens` tokens, without a closing line."""
     paragraphs = [paragraph for paragraph in _PARAGRAPH.split(text, maxsplit=MOST_PARAGRAPHS) if paragraph.strip()]
     sources = tuple(
         SourceMessage(source_id=f"paragraph {at}", seq=at, role="", text=paragraph)
@@ -168,5 +168,5 @@ def gist(text: str, tokens: int) -> str:
         sources=sources, target_tokens=tokens, count_tokens=lambda piece: math.ceil(estimate_tokens(piece))
     )
     summary = ExtractiveSummarizer().summarize(request).text
-    # The closing line is about expanding a summary, which this is not.
+    # The closing line tells how to expand a stored summary. A gist cannot be expanded.
     return "\n".join(line for line in summary.split("\n") if not line.startswith("Expand for details"))

@@ -1,7 +1,7 @@
 """Find names that must survive verbatim: paths, URLs, symbols, codes.
 
 Text is cut into pieces at blanks, quotes and brackets, and each piece is matched by itself. So the time is linear in
-the text, where one pattern for paths over the whole text would be quadratic in its longest word.
+the text. One pattern for paths over the whole text would be quadratic in the longest word.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _URL = re.compile(r"https?://[\w.-]+[^\s]*")
 _FLAG = re.compile(r"--[a-z][\w-]{2,}")
 _SEGMENT = re.compile(r"[\w.@+%~-]+")
 _HEX = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What looks like a name and is a value: the colours and measures of style sheets.
+# Values that look like names: the colours and measures of style sheets.
 _COLOUR = re.compile(r"#[0-9a-fA-F]{8}")
 _MEASURE = re.compile(r"\d+\.\d+[A-Za-z]{1,3}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -58,13 +58,13 @@ def names_of(piece: str) -> tuple[str, ...]:
 
 
 def is_plain(piece: str) -> bool:
-    """Whether it is a plain word, and so no name; decided without a regex."""
+    """Whether a piece is a plain word, and so no name; decided without a regex."""
     word = piece if piece.isalpha() else piece.rstrip(_PUNCTUATION)
     return word.isalpha() and (word.islower() or word[1:].islower())
 
 
 def _name(piece: str) -> str:
-    """The piece without its punctuation if it is a name, else ""."""
+    """Return the piece without its punctuation if it is a name, else ""."""
     if len(piece) < _SHORTEST_NAME:
         return ""
     if piece.startswith("--") and _FLAG.fullmatch(piece):

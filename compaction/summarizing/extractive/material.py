@@ -15,27 +15,27 @@ from compaction.summarizing.extractive.summary_form import Passage, closing
 from compaction.summarizing.extractive.terms import SMALL_TALK_WORTH, Vocabulary, terms_of
 from compaction.summarizing.summarizer import Source, SourceMessage, SummaryDraft, SummaryRequest
 
-# The weight of names in hidden text, such as the body of an edit: that of tool output.
+# The weight of names in hidden text, such as the body of an edit: the same as in tool output.
 _HIDDEN_WEIGHT = 0.7
 
 # A term in several messages is likely their subject, and will be searched for: its worth rises with the logarithm of
-# their number. (Words that are common in general are known beforehand, see terms.py.) But a term in more than half of
-# all messages is no subject: in a language without a word list, these are its function words.
+# the number of messages. (Words that are common in general are listed, see terms.py.) But a term in more than half of
+# all messages is not a subject: in a language without a word list, such terms are function words.
 _REPEATED = 0.25
 _USUAL = 0.5
 
-# Every head names its speaker, so a speaker's name, or a short form of it, adds next to nothing.
+# Every head names its speaker, so a speaker's name, or a short form of it, adds almost nothing.
 _SPEAKER_WORTH = 0.5
 _SHORTEST_SHORT_FORM = 3
 
-# A summary may be half as long as its sources at most, as more would save too little; but always a line.
+# A summary has at most half of its sources' tokens: a longer one would save too little. It may always have one line.
 _MOST_OF_SOURCE = 0.5
 _A_LINE = 8
 
 # Below this budget, there is no closing line, and every token goes into content.
 ROOM_FOR_CLOSING = 40
 
-# The shortest text, where no other fits.
+# The shortest text, for when no other fits.
 MARK = "…"
 
 # Sources with more characters than this for each token of the target have over twice its tokens in any script, so they
@@ -44,7 +44,7 @@ _SURELY_LONG = 16
 
 
 class Statement(NamedTuple):
-    """A unit with the place of its passage, its weight and its terms."""
+    """A unit with the index of its passage, its weight and its terms."""
 
     place: int
     unit: Unit
@@ -54,10 +54,10 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that a summary could contain.
+    """Everything that a summary could contain.
 
-    `worth` and `heaviest` (the greatest weight of a unit with the term) are indexed by term. `uses` adds up the weights
-    of the passages that use a name.
+    `worth` and `heaviest` (the greatest weight of a unit with the term) are indexed by term. `uses` has, for each name,
+    the sum of the weights of the passages that use it.
     """
 
     passages: tuple[Passage, ...]
@@ -68,7 +68,7 @@ class Material:
     uses: dict[int, float]
 
     def gain(self, index: int, covered: Container[int] = ()) -> float:
-        """Return the worth that keeping one statement would add to the covered terms."""
+        """Return the worth that one statement would add to the covered terms."""
         statement = self.statements[index]
         return statement.weight * sum([self.worth[term] for term in statement.terms if term not in covered])
 
@@ -79,7 +79,7 @@ class Material:
         return kept / total if total else 1.0
 
     def sources_of(self, chosen: Iterable[int]) -> set[int]:
-        """Return the places of the sources that the chosen statements are from."""
+        """Return the indexes of the sources that the chosen statements are from."""
         return {self.passages[self.statements[index].place].source for index in chosen}
 
 
@@ -148,7 +148,7 @@ def budget_of(request: SummaryRequest) -> int:
 
 
 def poor_draft(request: SummaryRequest, material: Material, budget: int, *, model: str) -> SummaryDraft:
-    """Make the draft where there are no statements, or not one whole unit fits."""
+    """Make the draft if there are no statements, or if no whole unit fits."""
     if not material.statements:
         text = _text_without_content(request, budget)
         return SummaryDraft(text=text, model=model, quality=1.0, left_out=len(request.sources))
@@ -157,7 +157,7 @@ def poor_draft(request: SummaryRequest, material: Material, budget: int, *, mode
 
 
 def _best_beginning(material: Material, budget: int, count_tokens: Callable[[str], int]) -> str:
-    """Return the beginning of the best unit, where not one whole unit fits."""
+    """Return the beginning of the best unit, if no whole unit fits."""
     best = max(range(len(material.statements)), key=lambda index: (material.gain(index), -index))
     place, unit, *_ = material.statements[best]
     passage = material.passages[place]

@@ -14,7 +14,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 
 _LONGEST_AUTHOR = 40
 
-# Weights by role where an agent works with tools: the user's requests matter most, and tool output can be read again.
+# Weights by role if an agent works with tools: the user's requests matter most, and tool output can be read again.
 _AT_WORK: Mapping[str, float] = {"user": 3.0, "assistant": 1.6, "tool": 0.7}
 _CALL = 1.2
 _ERROR = 1.5
@@ -23,20 +23,20 @@ _ERRORS = (
     "no such", "cannot", "can't", "undefined", "invalid", "timed out", "timeout", "exit code",
 )  # fmt: skip
 
-# In a talk without tools, all roles weigh the same. But what people report of themselves is most searched for later,
-# and the answer to a question mostly repeats it.
+# In a talk without tools, all roles have the same weight. But statements of people about themselves are searched for
+# most often later. Questions matter less, because the answer mostly repeats the question.
 _OF_ONESELF = 1.25
 _QUESTION = 0.8
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]urs?|us)\b|我|私|僕|俺|나[는의]|저[는의]|내가|제가")
 
-# Two people write about equally much. An assistant that writes more than twice as much as the user is a machine: its
-# answers can be generated again, and the user's reports cannot.
+# Two people write about equally much. An assistant whose messages are more than twice as long as the user's is a
+# machine: its answers can be generated again, but the user's reports cannot.
 _MACHINE_RATIO = 2.0
 _MACHINE = 0.5
 
 
 def passages_of(sources: Sequence[Source]) -> Iterator[Passage]:
-    """Yield the sources, in order, as passages; one without a word has no units."""
+    """Yield the sources, in order, as passages; a passage without words has no units."""
     weights = Weights.for_sources(sources)
     for index, source in enumerate(sources):
         if isinstance(source, SourceMessage):
@@ -61,7 +61,7 @@ def _of_message(index: int, message: SourceMessage, weights: Weights) -> Passage
 
 
 def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterator[Passage]:
-    """Yield a passage for each head of an extractive summary; else one for the text."""
+    """Yield a passage for each head of an extractive summary, or one for the text."""
     for entry in summary_form.read(
         clean(summary.text), first_seq=summary.first_seq, last_seq=summary.last_seq, start=summary.earliest_at
     ):
@@ -81,8 +81,8 @@ def _of_summary(index: int, summary: SourceSummary, weights: Weights) -> Iterato
 
 
 def _who(message: SourceMessage) -> str:
-    """Return the speaker: the author's name, else the role; of a tool, both."""
-    # Names are untrusted: a colon would end the head early, and let the rest pass for content.
+    """Return the speaker: the author's name or the role; both for a tool."""
+    # Names are untrusted: a colon would end the head early, and the rest would look like content.
     name = clip(one_line(clean(message.author).replace(":", " ")), _LONGEST_AUTHOR)
     if message.role == "tool":
         return f"tool {name}".rstrip()

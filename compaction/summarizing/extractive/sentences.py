@@ -11,11 +11,11 @@ from compaction.summarizing.extractive.clean_text import clean, clip, one_line
 from compaction.summarizing.extractive.terms import CJK
 
 # In characters, about four lines. Longer text (minified code, JSON, prose without full stops) is cut at its commas, or
-# else anywhere, so that a summary can keep a part of it.
+# at any character, so that a summary can keep a part of it.
 LONGEST_UNIT = 320
 
 _FENCE = re.compile(r"\s{0,9}(?:```|~~~)")
-# What is removed from the start of a line: a list mark in prose, a line number in a printed file.
+# These are removed from the start of a line: a list mark in prose, a line number in a printed file.
 _LIST_MARK = re.compile(r"(?:(?:[-*•+]|#{1,6}|>|\d{1,2}[.)])\s)?")
 _LINE_NUMBER = re.compile(r"(?:\s{0,9}\d{1,9}(?:→|\t))?")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -33,7 +33,7 @@ _BODIES = frozenset(
     {"content", "contents", "file_text", "text", "new_text", "old_text", "new_string", "old_string", "new_str"}
     | {"old_str", "insert_text", "body", "code", "patch", "diff", "edits", "changes", "data"}
 )
-# The most characters shown of one argument, and of a call.
+# Maximum number of characters that are shown of one argument, and of a call.
 _LONGEST_VALUE = 160
 _LONGEST_CALL = 320
 
@@ -41,8 +41,8 @@ _LONGEST_CALL = 320
 class Unit(NamedTuple):
     """A piece of text that a summary keeps or drops whole, such as a sentence.
 
-    `hidden` is text of it that is too long to show, such as the body of an edit: it is only searched for names.
-    A NamedTuple and no frozen dataclass, because a chunk has thousands of them.
+    `hidden` is text that is too long to show, such as the body of an edit: it is only searched for names. This is a
+    NamedTuple, not a frozen dataclass, because a chunk has thousands of units.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Unit(NamedTuple):
 def units_of(text: str, *, prose: bool) -> Iterator[Unit]:
     """Yield the units of a cleaned text.
 
-    With `prose`, lines consist of sentences; otherwise, as in tool output, each line is a unit.
+    With `prose`, lines consist of sentences. Otherwise each line is a unit, as in tool output.
     """
     for line, is_prose in _paragraphs(text) if prose else ((line, False) for line in text.split("\n")):
         call = _call_in(line) if line.startswith("[") else None
@@ -132,7 +132,7 @@ def _clauses(text: str, *, longest: int) -> Iterator[str]:
 
 
 def _call_in(line: str) -> Unit | None:
-    """Parse a line `[tool_call NAME] {json}` into a short unit; None if it is none."""
+    """Parse a line `[tool_call NAME] {json}` into a short unit; None for other lines."""
     match = _TOOL_CALL.fullmatch(line)
     if match is None:
         return None
@@ -145,7 +145,7 @@ def _call_in(line: str) -> Unit | None:
         return _call(name, one_line(given), hidden=given)
     shown: list[str] = []
     hidden: list[str] = []
-    # The first string is the main argument, and shown without its key. Falsy arguments are left out.
+    # The first string is the main argument: it is shown without its key. Falsy arguments are left out.
     main = next((key for key, value in arguments.items() if value and isinstance(value, str)), None)
     for key, value in arguments.items():
         if not value:

@@ -1,4 +1,4 @@
-"""Write a summary with one head for each run of one speaker, and read it back.
+"""Write a summary with one head for consecutive units of a speaker; parse it.
 
     March 7
     12-14 user: I moved the ledger to Lisbon. It must be read-only.
@@ -8,7 +8,7 @@
     Also named: src/rows.py, ORDER_BY
     Expand for details about: currency rounding, backup plan (31 of 40 messages).
 
-Text from a conversation never starts a line, so it cannot pass for a head, a day or a closing line.
+Text from a conversation never starts a line, so it cannot look like a head, a day or a closing line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOOL_HEAD = re.compile(r"^\d+(?:-\d+)? tool\b", re.MULTILINE)
 class Passage:
     """The content under one head: a message, or a part of an older summary.
 
-    `source` is the place of its source in the request; `hidden` is text that is searched for names but never shown.
+    `source` is the index of the source in the request. `hidden` is text that is searched for names but never shown.
     """
 
     source: int
@@ -62,12 +62,12 @@ Turns = list[list[Unit]]
 
 
 def readable(head: str, turns: Turns) -> str:
-    """Render sentences in a row, and everything else on lines of its own."""
+    """Render sentences one after another, and all other units on their own lines."""
     first, *others = chain.from_iterable(turns)
     text, after_prose = f"{head}: {first.text}", first.is_prose
     for unit in others:
         if unit.is_prose and after_prose:
-            # The item of a list, or a title, has no full stop of its own.
+            # An item of a list, or a title, does not end with a full stop.
             text += f"; {unit.text}" if text[-1].isalnum() else f" {unit.text}"
         else:
             text += f"\n  {unit.text}"
@@ -96,7 +96,7 @@ def write(
 
 def _speaker(pair: tuple[Passage, Unit]) -> tuple[str, date | None, int]:
     passage = pair[0]
-    # Text without a speaker, the prose of a model, is kept apart from that of another summary.
+    # Text without a speaker is a model's prose. It is kept apart from the prose of other summaries.
     return passage.who, passage.day, 0 if passage.who else passage.first_seq
 
 
@@ -129,7 +129,7 @@ def with_few_names(text: str, *, most: int, hint: str) -> str:
 def days_of(passages: Sequence[Passage]) -> dict[date, str]:
     """Return the form of each day, with the year if there are several years.
 
-    It is empty if there is only one day, which is not written.
+    The result is empty if there is only one day: then the day is not written.
     """
     days = {passage.day for passage in passages if passage.day is not None}
     if len(days) < 2:
@@ -140,7 +140,7 @@ def days_of(passages: Sequence[Passage]) -> dict[date, str]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One head of an older summary, read back: sentences, other lines, listed names."""
+    """The parsed content under one head of a summary: sentences, lines, names."""
 
     first_seq: int
     last_seq: int
@@ -152,14 +152,14 @@ class Entry:
 
 
 def mentions_tools(text: str) -> bool:
-    """Whether a written summary has lines of tools in it."""
+    """Whether a written summary contains lines of tools."""
     return _TOOL_HEAD.search(text) is not None
 
 
 def read(text: str, *, first_seq: int, last_seq: int, start: datetime | None) -> Iterator[Entry]:
     """Parse a summary's text into entries.
 
-    Its closing line is left out; lines in another form make one entry together.
+    The closing line is left out. Lines in another form become one entry together.
     """
     day = first_day = start.date() if start is not None else None
     entry: Entry | None = None

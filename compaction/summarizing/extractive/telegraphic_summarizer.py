@@ -1,4 +1,4 @@
-"""The last resort: the telling words of the sources, always within the target."""
+"""The last resort: the sources' informative words, always within the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compaction.summarizing.extractive.summary_form import Turns, closing, days_
 from compaction.summarizing.extractive.terms import CJK
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 
-# Longer words are data, and cut, so that one cannot fill the text. CJK runs are cut to about a word.
+# Longer words are data. They are cut, so that one cannot fill the text. CJK runs are cut to the length of about a word.
 _LONGEST_WORD = 40
 _SLICES = re.compile(rf"[{CJK}]{{1,4}}|[^{CJK}]{{1,{_LONGEST_WORD}}}")
 _EDGES = ".,:;!?…。"
@@ -37,12 +37,12 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class TelegraphicSummarizer:
-    """Keeps the telling words, each once, under their speakers."""
+    """Keeps the informative words, each once, under their speakers."""
 
     name: str = "telegraphic"
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        """Return a text of at most the target; if not even a mark fits, an empty one."""
+        """Return a text within the target; an empty one if not even a mark fits."""
         material = material_of(request.sources)
         budget, count, sources = budget_of(request), request.count_tokens, request.sources
         if not material.statements:
@@ -98,7 +98,7 @@ class _Telegrams(Coverage):
     def _uncovered(self, index: int) -> list[Word]:
         """Return the words of a unit that are not covered yet.
 
-        The first negation of a covered word is new, too.
+        A covered word is included, too, if its negation is new.
         """
         covered = self.covered
         now: set[int] = set()

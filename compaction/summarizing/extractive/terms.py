@@ -14,25 +14,25 @@ def _band(name: str) -> frozenset[str]:
 
 
 # Lists of English words, by how informative they are. A part of one conversation is too short to learn which words are
-# common: seen once among thirty messages, "awesome" looks as rare as "Lisbon". The lists are general knowledge of
-# English, not fitted to any conversation; a word of another language is in no list and is weighed by how often and how
-# widely the source itself uses it.
+# common: seen once in thirty messages, "awesome" looks as rare as "Lisbon". The lists are general knowledge of English,
+# not fitted to any conversation. A word of another language is in no list; its weight depends on how many messages of
+# the source use it.
 
 # Grammar and interjections: they carry no fact by themselves, and are never terms. Negations are left out on purpose:
 # "does not work" must not become "work".
 FUNCTION_WORDS = _band("function_words")
 
-# Words of almost every conversation: pleasantries, feelings, talk about talking, and verbs with little meaning of their
-# own ("make a plan", "get well", "have a look").
+# Words of almost every conversation: pleasantries, feelings, talk about talking, and verbs that have little meaning by
+# themselves ("make a plan", "get well", "have a look").
 SMALL_TALK = _band("small_talk")
 
-# Words of every report: times, people in general, and the plainest actions. Times are much of what is searched for.
+# Words of every report: times, people in general, and the plainest actions. Times are often searched for.
 PLAIN = _band("plain")
 
 # Words for everyday things.
 EVERYDAY = _band("everyday")
 
-# Common verbs, qualities and abstractions, which qualify a statement rather than make it.
+# Common verbs, qualities and abstractions, which qualify a statement but do not carry its main information.
 COMMON = _band("common")
 
 # Words that are frequent in terminals, files and the output of tools.
@@ -47,14 +47,14 @@ HAS_CJK = re.compile(f"[{CJK}]")
 # A longer "word" is data; its beginning is enough to distinguish it.
 _LONGEST_WORD = 48
 
-# The worth of a word. Only the ratios matter, and results are alike between 1:2:4 and 1:1.5:2. The steps are smaller
-# than those of idf, because what people search for later is often an everyday thing.
+# The worth of a word. Only the ratios matter, and the results are similar from 1:2:4 to 1:1.5:2. The steps are smaller
+# than those of idf, because people often search later for an everyday thing.
 SMALL_TALK_WORTH = 1.5
 _COMMON_WORTH = 3.0
 _TELLING_WORTH = 4.0
 
-# A name cannot be paraphrased, so it is worth more than a telling word, in addition to the words in it. Much more would
-# keep lines only for their names, at the cost of other content.
+# A name cannot be paraphrased, so it is worth more than an informative word, in addition to the words in it. With much
+# more worth, lines would be kept only for their names, at the cost of other content.
 _NAME_WORTH = 6.0
 
 
@@ -109,7 +109,7 @@ def is_telling(term: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text; of CJK runs, overlapping pairs of characters."""
+    """Return the words of a text; for CJK, overlapping pairs of characters."""
     if text.isascii() or not HAS_CJK.search(text):
         return [text] if text.isalpha() else _WORD.findall(text)
     words = _WORD.findall(_CJK_RUN.sub(" ", text))
@@ -119,7 +119,7 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> set[str]:
-    """The distinct terms of a text."""
+    """Return the distinct terms of a text."""
     found = {term_of(word) for word in words_of(text)}
     found.discard("")
     return found
@@ -137,7 +137,7 @@ class Vocabulary:
         self.worth: list[float] = []
         self.is_name: list[bool] = []
         self._numbers: dict[str, int] = {}
-        # Caches the terms of each piece, as text repeats its words.
+        # Caches the terms of each piece, because texts repeat words.
         self._pieces: dict[str, tuple[int, ...]] = {}
 
     def terms(self, text: str) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ class Vocabulary:
         return tuple(found)
 
     def names(self, text: str) -> list[int]:
-        """The distinct names of a text."""
+        """Return the distinct names of a text, as numbers."""
         return [number for number in self.terms(text) if self.is_name[number]] if text else []
 
     def known(self, text: str) -> tuple[int, ...]:
@@ -165,7 +165,7 @@ class Vocabulary:
         return tuple(found)
 
     def _read(self, piece: str) -> tuple[int, ...]:
-        """The numbers of the terms in a piece of text; new terms are added."""
+        """Return the numbers of the terms in a piece of text; add new terms."""
         terms = ((term_of(word), word) for word in words_of(piece))
         numbers = [self._number(term, word, worth(term)) for term, word in terms if term]
         # The prefix distinguishes a name from the word that is spelt like it.

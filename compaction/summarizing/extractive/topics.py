@@ -1,4 +1,4 @@
-"""Choose names and phrases that show what a summary left out."""
+"""Choose names and phrases that show what a summary omits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from compaction.summarizing.extractive.coverage import Candidate, Coverage
 from compaction.summarizing.extractive.material import Material
 from compaction.summarizing.extractive.terms import CJK, is_telling, term_of, worth
 
-# The least worth of a word in a phrase: small talk ("good", "know") would not show what to expand for.
+# Minimum worth of a word in a phrase: small talk ("good", "know") would not show what to expand for.
 _LEAST_WORTH = 2.0
 _LONGEST_PHRASE = 3
 
-# The most sentences and names that are considered, best first: there is room for a few dozen phrases or names.
+# Maximum number of sentences and names that are considered, best first: only a few dozen phrases or names fit.
 _SENTENCES = 100
 _NAMES = 400
 _CHEAPEST_NAME = 3
 
-# An exponent below 1 favours long names: they are more likely the user's own than a language's keywords.
+# An exponent below 1 favours long names: short names are more likely keywords of a programming language.
 _NAME_COST_POWER = 0.5
 
 _REMEMBERED = 1 << 12
@@ -31,7 +31,7 @@ _CJK_WORDS = re.compile(f"[{CJK}]{{2,6}}")
 
 
 def names_left_out(material: Material) -> list[int]:
-    """Return the names of the material, those most likely needed again first."""
+    """Return the names in the sources, those most likely to be needed again first."""
     spelling, uses = material.vocabulary.spelling, material.uses
     ranked = sorted(uses, key=lambda name: (-uses[name] / estimate_tokens(spelling[name]) ** _NAME_COST_POWER, name))
     return ranked[:_NAMES]
@@ -40,13 +40,13 @@ def names_left_out(material: Material) -> list[int]:
 def index_of_names(
     names: list[int], *, material: Material, shown: str, budget: int, count_tokens: Callable[[str], int]
 ) -> list[int]:
-    """Choose as many names as fit the budget, without those in the text `shown`."""
+    """Choose as many names as fit into the budget, except those in `shown`."""
     picked: list[int] = []
     for name in names:
         if budget < _CHEAPEST_NAME:
             break
         spelling = material.vocabulary.spelling[name]
-        # A name that is part of a longer one shown can be read and searched for there.
+        # A name that is part of a longer name in `shown` can be read and searched for there.
         if spelling in shown:
             continue
         cost = count_tokens(f" {spelling},")
@@ -60,7 +60,7 @@ def index_of_names(
 def topics_left_out(
     material: Material, *, covered: set[int], kept: set[int], budget: int, count_tokens: Callable[[str], int]
 ) -> list[str]:
-    """Choose phrases with terms that the summary lacks, from sentences it leaves out."""
+    """Choose phrases with terms that the summary lacks, from sentences it omits."""
     phrases: list[str] = []
     candidates: list[Candidate] = []
     seen: set[str] = set()
@@ -85,7 +85,7 @@ def topics_left_out(
 
 
 def phrases_of(text: str) -> Iterator[str]:
-    """Yield runs of up to three words of which at least one names something."""
+    """Yield phrases of up to three words, at least one of which names something."""
     if not text.isascii():
         yield from _CJK_WORDS.findall(text)
     for run in _RUN.findall(text):
@@ -104,7 +104,7 @@ def phrases_of(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _suits(word: str) -> tuple[bool, bool]:
-    """Whether a word may be in a phrase, and whether it makes one worth showing."""
+    """Whether a word may be in a phrase, and whether it makes it worth showing."""
     term = term_of(word)
     return bool(term) and worth(term) >= _LEAST_WORTH, is_telling(term)
 

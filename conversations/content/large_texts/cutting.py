@@ -1,7 +1,7 @@
 """Cut texts that are too long out of a message, without loss. Pure.
 
 Each text that is cut out is replaced by a random mark, which occurs in no other text. `fill_marks` later replaces each
-mark by the element of its file, and returns the exact places of these elements.
+mark by the element of its file, and returns the exact positions of these elements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.content.flattening import flattened
 from conversations.content.lossless_values import is_storable
 from conversations.types import NewMessage, NewPart, PartType
 
-# The fields that may be cut, by type of part. Not reasoning, which goes back to its vendor unchanged.
+# The fields that may be cut, by type of part. Reasoning is never cut: it must go back to its vendor unchanged.
 FIELDS: Mapping[PartType, tuple[str, ...]] = {
     PartType.TEXT: ("text_content",),
     PartType.RETRY: ("text_content",),
@@ -44,7 +44,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Span:
-    """The place of a mark: characters of a field of a message or a part."""
+    """The position of a mark's text: characters in a field of a message or a part."""
 
     part_ordinal: int | None
     field: str
@@ -55,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True)
 class MarkedMessage:
-    """A message with marks for what was cut out of it."""
+    """A message with marks in place of the texts that were cut out of it."""
 
     message: NewMessage
     cuts: Mapping[str, Cut] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def _settled(
 
 
 def _texts_of(part: NewPart) -> dict[str, str]:
-    """The texts of a part that may become files."""
+    """Return the texts of a part that may become files, by field."""
     texts = {name: getattr(part, name) for name in FIELDS.get(part.part_type, ())}
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 

@@ -1,8 +1,9 @@
 """Write and check a message's references to files. Pure.
 
 An entry is `[file_id, sha256, part_ordinal, field, start_at, length]`: the element of the file is at these characters
-of the field (of the message itself if `part_ordinal` is null). Without a place, the field contains the file's id. The
-message's record_hash covers its entries. Any text may quote an element: only places that an entry names are checked.
+of the field (of the message itself if `part_ordinal` is null). If `start_at` is null, the field contains only the
+file's id. The message's record_hash covers its entries. Any text may quote an element: only the positions that an entry
+names are checked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ELEMENT = re.compile(
 
 
 def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha256: str, summary: str) -> str:
-    """Build the element that a model sees of a file: data, not instructions."""
+    """Build the element that a model sees for a file: data, not instructions."""
     name = f" name={quoteattr(file_name)}" if file_name else ""
     return (
         f'<large_file id="{file_id}"{name} bytes="{byte_size}" '
@@ -37,7 +38,7 @@ def element(*, file_id: str, file_name: str | None, byte_size: int | None, sha25
 
 
 def in_order(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """Sort entries by part, field and place: the order that record_hash covers."""
+    """Sort entries by part, field and position: the order that record_hash covers."""
     return sorted(entries, key=_place)
 
 
@@ -49,9 +50,9 @@ def _place(entry: FileEntry) -> tuple[Any, ...]:
 def misplaced(
     entry: FileEntry, content: object, parts: Mapping[int, Mapping[str, Any]], *, byte_size: int | None = None
 ) -> str:
-    """Describe what is wrong at an entry's place; an empty string if nothing is.
+    """Describe what is wrong at an entry's position; an empty string if nothing is.
 
-    The text must have the element of this file there, with its hash, and with `byte_size` if that is given.
+    At this position, the text must have the element of the file, with its hash, and with `byte_size` if that is given.
     `parts` has the values of the parts that came with the message, by ordinal.
     """
     file_id, sha256, ordinal, field, start_at, length = entry

@@ -1,7 +1,7 @@
 """Move texts that are too long for a message into files, and restore them.
 
-The text is replaced by an element with the file's id and SHA-256; this element is then hashed, searched, counted and
-shown as content. `file_references` stores its place, so that `restore_texts` can restore it; record_hash covers it.
+The text is replaced by an element with the file's id and SHA-256. This element is then hashed, searched, counted and
+shown as content. A row of `file_references`, covered by record_hash, has its position: `restore_texts` needs it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Settled:
     """A message as it is stored, its files, and the texts that became files."""
 
     message: NewMessage
-    # In the order that its record_hash covers.
+    # Sorted by `in_order`, as record_hash covers them.
     entries: list[FileEntry]
     moved: tuple[tuple[Span, LargeFile], ...]
 
 
 @dataclass(frozen=True)
 class LongTextMover:
-    """Moves long texts of one append to files: bytes first, rows with the messages."""
+    """Moves long texts of one append to files: bytes first, then rows with messages."""
 
     conversation: Conversation
     files: LargeFileService
@@ -106,7 +106,7 @@ class LongTextMover:
 
 
 def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, created: Sequence[bool]) -> None:
-    """Insert the file references of the messages that are new."""
+    """Insert the file references of messages that were created, not repeated."""
     FileReference.objects.bulk_create(
         FileReference(
             message_id=message_id, file_id=file_id, part_ordinal=ordinal, field=name, start_at=start_at, length=length
@@ -124,8 +124,8 @@ def _sha256(file: LargeFile) -> str | None:
 def restore_texts(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
     """Restore the texts that were moved to files; the hashes stay the stored ones.
 
-    Raises Conflict if the files or their places are not those that record_hash covers; Unavailable if the storage fails
-    or returns other bytes; NotFound if a file was erased. An erased message is returned unchanged.
+    Raises Conflict if the files or their positions are not those that record_hash covers; Unavailable if the storage
+    fails or returns other bytes; NotFound if a file was erased. An erased message is returned unchanged.
     """
     if message.erased_by_id is not None:
         return message
@@ -133,7 +133,7 @@ def restore_texts(message: MessageRecord, *, files: LargeFileService) -> Message
     _require_as_sealed(message, entries)
     texts: dict[str, str] = {}
     parts = {part.ordinal: part for part in message.parts}
-    # From the last place to the first, so that the offsets of the others stay valid.
+    # From the last position to the first, so that the offsets of the other elements stay valid.
     for file_id, sha256, ordinal, name, start_at, length in reversed(entries):
         if start_at is None:
             continue
@@ -149,9 +149,9 @@ def restore_texts(message: MessageRecord, *, files: LargeFileService) -> Message
 
 
 def _require_as_sealed(message: MessageRecord, entries: list[FileEntry]) -> None:
-    """Raise Conflict unless record_hash covers these files, each in its place."""
+    """Raise Conflict unless record_hash covers these files, at these positions."""
     [(seal, chained_parts)] = rows(_SEAL, [message.message_id])
-    # A message without a record_hash: only the elements in its texts can be checked.
+    # For a message without a record_hash, only the elements in its texts can be checked.
     if seal is not None and record_hash_of(message, chained_parts=chained_parts, files=entries) != bytes(seal):
         raise _damaged(message, "its files, or what else its record says, are not what was sealed")
     parts = {part.ordinal: vars(part) for part in message.parts if part.ordinal < chained_parts}

@@ -1,7 +1,7 @@
 """Describe a file in a few lines: its kind, size and structure.
 
-Bounded for any file, and never failing. `Seen` collects the beginning and the end while the bytes are stored.
-`explore` then calls the explorer of that kind.
+Time and memory are limited for any file, and `explore` never fails. `Seen` collects the file's beginning and end while
+its bytes are stored. `explore` then calls the explorer for the file's kind.
 """
 
 from conversations.files.exploration.explorer import explore, mime_type_of

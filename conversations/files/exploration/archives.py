@@ -15,10 +15,10 @@ from conversations.files.exploration.glance import Seen, cut, number, shortened
 
 SHOWN_ENTRIES = 30
 MOST_ENTRIES = 10_000
-# The directory of a zip file is read as a whole.
+# The directory of a zip file is read as a whole, so its size is limited.
 MOST_DIRECTORY_BYTES = 8 * 1024 * 1024
 MOST_UNPACKED = 64 * 1024 * 1024
-# Text seldom packs better than twenty to one.
+# Text is seldom compressed to less than a twentieth. More than this ratio is suspicious.
 SUSPICIOUS_RATIO = 100
 SUSPICIOUS_BYTES = 512 * 1024 * 1024
 _END_OF_DIRECTORY = b"PK\x05\x06"
@@ -68,7 +68,7 @@ def explore_tar(seen: Seen) -> list[str]:
 
 
 def explore_gzip(seen: Seen) -> list[str]:
-    """List a compressed tar archive; of other contents show the first line."""
+    """List a compressed tar archive; show the first line of a compressed text."""
     with gzip.GzipFile(fileobj=seen.file, mode="rb") as unpacked:
         head = unpacked.read(512)
         if head[257:262] == b"ustar":
@@ -83,12 +83,12 @@ def _tar(file: Readable, seen: Seen) -> list[str]:
     entries: list[tuple[str, int]] = []
     ending = ""
     try:
-        # As a stream, so that no header can make it read more than the limit.
+        # Read as a stream, so that no header can cause more than the limit to be read.
         limited = cast("IO[bytes]", Limited(file, MOST_UNPACKED))
         with tarfile.open(fileobj=limited, mode="r|") as archive:
             for member in archive:
                 entries.append((member.name, member.size))
-                # Otherwise it keeps every member in memory.
+                # Otherwise tarfile keeps every member in memory.
                 archive.members = []  # type: ignore[attr-defined]
                 if len(entries) >= MOST_ENTRIES or seen.is_late:
                     ending = " or more"
@@ -99,7 +99,7 @@ def _tar(file: Readable, seen: Seen) -> list[str]:
 
 
 def _described(entries: list[tuple[str, int]], seen: Seen, *, ending: str = "", notes: Iterable[str] = ()) -> list[str]:
-    """Count and list names with their sizes, with warnings of what may do harm."""
+    """Count and list names with their sizes, and warn of entries that may do harm."""
     unpacked = sum(size for _, size in entries)
     lines = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked", *notes]
     if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * seen.byte_size:

@@ -1,6 +1,6 @@
-"""Describe a file with the explorer of its kind, in a short text; it never fails.
+"""Describe a file in a short text, with the explorer for its kind; never fails.
 
-The kind is detected by the content, then by the name, and where the two contradict each other, the text says so.
+The kind is detected by the content, then by the name. If the two contradict each other, the text says so.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ _LABELS: dict[FileKind, str] = {
     "exs erl hs clj css scss vue dart zig toml ini",
 }
 _CLAIMS = {label: kind for kind, labels in _LABELS.items() for label in labels.split()}
-# Kinds that any text may have: only the name decides among these.
+# Kinds that any text may have: only the name decides between them.
 _ANY_TEXT = frozenset({FileKind.CODE, FileKind.MARKDOWN, FileKind.LOG, FileKind.TEXT})
 
 # MIME types that say nothing about the content.
 _SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-# The built-in table of extensions, not that of the operating system: the same on every machine.
+# Python's table of extensions, not the operating system's: it is the same on every machine.
 _BY_NAME = mimetypes.MimeTypes()
 _OF_KIND = {
     FileKind.JSON: "application/json",
@@ -98,7 +98,7 @@ _SHEBANG = re.compile(r"#!\S*(python|bash|sh|node|perl|ruby)\b")
 
 
 def claimed_kind(seen: Seen) -> FileKind | None:
-    """Return the kind by file name or, if unknown, by MIME type."""
+    """Return the kind that the file name, or else the MIME type, says."""
     extension = PurePosixPath(seen.file_name.replace("\\", "/")).suffix.lower().removeprefix(".")
     mime_type = seen.mime_type.partition(";")[0].strip().lower()
     by_type = FileKind.IMAGE if mime_type.startswith("image/") else _CLAIMS.get(mime_type)
@@ -158,9 +158,9 @@ def mismatch_of(seen: Seen, kind: FileKind) -> str | None:
 
 
 def mime_type_of(seen: Seen) -> str | None:
-    """The MIME type: as it was given, else guessed from content and name.
+    """Return the given MIME type, or else one guessed from content and name.
 
-    A given type that says nothing is returned unchanged if no better one is found.
+    A given type that says nothing, such as application/octet-stream, is replaced if a better type is found.
     """
     given = seen.mime_type or None
     if seen.mime_type.partition(";")[0].strip().lower() not in _SAYS_NOTHING or not seen.byte_size:
@@ -168,7 +168,7 @@ def mime_type_of(seen: Seen) -> str | None:
     try:
         kind = kind_of(seen)
     except Exception:
-        # A file is stored whatever it is.
+        # A failure here must not prevent the storing of the file.
         return given
     by_name, encoding = _BY_NAME.guess_type(seen.file_name.rpartition("/")[2])
     is_media = by_name is not None and by_name.startswith(_MEDIA)
@@ -177,7 +177,7 @@ def mime_type_of(seen: Seen) -> str | None:
             return next(f"image/{name}" for begin, name in _OF_IMAGE.items() if seen.head.startswith(begin))
         case FileKind.BINARY | FileKind.PROGRAM:
             return by_name if is_media and kind is FileKind.BINARY else given
-    # A name is believed where the content does not contradict it; `.ts` is code, and a video in that table.
+    # The name decides if the content does not contradict it. `.ts` is code here, but a video in Python's table.
     believed = claimed_kind(seen) is kind and encoding is None and not (is_media and kind is not FileKind.XML)
     return (by_name if believed else None) or _OF_KIND[kind]
 
@@ -216,7 +216,7 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
     except subprocess_parsers.NotReadable as failure:
         lines.append(f"It could not be explored: {_words(failure)}.")
     except Exception as failure:
-        # A file is stored whatever its explorer does.
+        # A failure of an explorer must not prevent the storing of the file.
         lines.append(f"It could not be explored: {', '.join(filter(None, (type(failure).__name__, _words(failure))))}.")
     facts = [
         kind.value,
@@ -227,10 +227,10 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
 
 
 def _words(failure: Exception) -> str:
-    # Without addresses of objects, which differ each time.
+    # Addresses of objects are removed, because they differ each time.
     return " ".join(re.sub(r"<[\w.]+ object at 0x[0-9a-f]+>", "it", str(failure)).split())[:200].rstrip(".")
 
 
 def _whole(seen: Seen) -> bytes:
-    """Return as much of the file as a parser in a subprocess gets."""
+    """Return the file, or as much of it as a parser in a subprocess may read."""
     return seen.head if seen.is_whole else seen.file.read(subprocess_parsers.MOST_INPUT_BYTES)

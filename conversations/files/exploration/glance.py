@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
 
-# The bounds of an exploration.
+# The limits of an exploration.
 SECONDS = 5.0
 MOST_LINES = 60
 MOST_LINE_CHARACTERS = 200
@@ -20,7 +20,7 @@ TAIL_BYTES = 64 * 1024
 
 @dataclass
 class Seen:
-    """A file as explorers get it: beginning and end, collected chunk by chunk."""
+    """A file for explorers: its beginning and its end, collected chunk by chunk."""
 
     file: BinaryIO
     file_name: str = ""
@@ -79,7 +79,7 @@ def cut(text: str, most: int = MOST_LINE_CHARACTERS) -> str:
 
 
 def shortened(lines: list[str], noun: str, *, most: int = MOST_LINES, indent: str = "") -> list[str]:
-    """The first lines, and how many more there are."""
+    """Return the first lines, and a line that counts the others."""
     more = len(lines) - most
     return [*lines[:most], *([f"{indent}… {number(more, noun)} more"] if more > 0 else [])]
 

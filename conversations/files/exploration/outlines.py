@@ -19,7 +19,7 @@ from conversations.files.exploration.glance import Seen, cut, shortened
 # Lexers try regular expressions in turn, and are slow on minified lines.
 LEXED_CHARACTERS = 128 * 1024
 LONGEST_LINE = 1000
-# Some lexers mark the names that are defined, others only the words that define.
+# Some lexers mark the names that are defined, others only the keywords before the names.
 _DEFINING = frozenset(
     ("class", "struct", "interface", "trait", "impl", "enum", "type", "module", "namespace", "function", "func", "fn",
      "def", "sub", "proc", "procedure", "create")
@@ -37,7 +37,7 @@ def explore_code(seen: Seen) -> list[str]:
     if language == "Python" and seen.is_whole:
         try:
             with warnings.catch_warnings():
-                # Invalid escapes in the file.
+                # The parser warns of invalid escapes in the file.
                 warnings.simplefilter("ignore")
                 outline = list(_python(ast.parse(text)))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
@@ -100,7 +100,7 @@ def _lexed(seen: Seen, lexer: Lexer) -> Iterator[str]:
             return
         is_definition = any(kind in each for each in _NAMES) or (kind in Keyword and value in _DEFINING)
         where = starts[line - 1].strip() if line <= len(starts) else ""
-        # The whole line, which is more useful than the name in every language.
+        # The whole line is shown: in every language it is more useful than the name.
         if is_definition and where and (line, where) not in shown:
             shown.add((line, where))
             yield f"{line}: {cut(where, 120)}"

@@ -12,7 +12,7 @@ from conversations.files.exploration.glance import Seen, cut, number, shortened
 
 Gist = Callable[[str, int], str]
 
-# The parser needs a second for the worst text of this length.
+# Limits the parser's time for the worst text.
 MARKDOWN_CHARACTERS = 48 * 1024
 GIST_CHARACTERS = 64 * 1024
 GIST_TOKENS = 400
@@ -23,7 +23,7 @@ _LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FAT
 _TIME = re.compile(r"\W{0,2}(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\w{3} [ \d]\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d)")
 _ORDER = ("TRACE", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL")
 _SAME = {"WARN": "WARNING", "FATAL": "CRITICAL", "PANIC": "CRITICAL"}
-# The beginning of a line that may contain its level.
+# How many characters at the beginning of a line are searched for its level.
 LEVEL_WITHIN = 120
 
 
@@ -90,12 +90,12 @@ def explore_markdown(seen: Seen) -> list[str]:
 
 
 def explore_text(seen: Seen, gist: Gist | None) -> list[str]:
-    """Show the beginning and the end; of a long text also its summary by `gist`."""
+    """Show the beginning and the end, and `gist`'s summary of a long text."""
     described = beginning_and_end(seen, TEXT_LINES)
     text = seen.text or ""
     if gist is None or len(text) < 2000:
         return described
-    # Of a very long text, only the beginning and the end are summarized.
+    # Only the beginning and the end of a very long text are summarized.
     half = GIST_CHARACTERS // 2
     material = text if len(text) <= GIST_CHARACTERS else f"{text[:half]}\n{seen.ending[-half:]}"
     summary = gist(material, GIST_TOKENS).strip()

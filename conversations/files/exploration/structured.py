@@ -1,7 +1,7 @@
 """Describe the structure of JSON, JSON Lines, YAML and XML. Pure.
 
-Of a file longer than the head only the beginning is read. YAML is composed into nodes, never constructed, and aliases
-count against the budget of nodes, so an alias bomb is harmless.
+Only the first HEAD_BYTES of a file are read. YAML is composed into nodes, and no Python objects are constructed. Each
+use of an alias counts against the maximum number of nodes, so an alias bomb is harmless.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MOST_NODES = 20_000
 MOST_DEPTH = 6
 MOST_KEYS = 30
 MOST_ROWS = 1000
-# The composer is slow: it needs a second for this length.
+# The composer is slow, so the length is limited.
 YAML_CHARACTERS = 32 * 1024
 MOST_BRACKETS_OPEN = 100
 
 
 @dataclass
 class Shape:
-    """The values at one place of the structure, over all rows."""
+    """The types of the values at one path of the structure, over all rows."""
 
-    # In the order of their first values.
+    # The types, in the order of their first occurrence.
     kinds: dict[str, None] = field(default_factory=dict)
     keys: dict[str, Shape] = field(default_factory=dict)
     key_count: int = 0
@@ -55,7 +55,7 @@ class Shape:
 
 @dataclass
 class _Look:
-    """One walk through a structure, with a budget of nodes."""
+    """One walk through a structure, with a maximum number of nodes."""
 
     seen: Seen
     nodes: int = MOST_NODES
@@ -171,7 +171,7 @@ def explore_json_lines(seen: Seen) -> list[str]:
 
 def _composed(text: str) -> yaml.Node | None:
     if len(text) > YAML_CHARACTERS:
-        # Up to the last line without indentation: everything before it is complete.
+        # Cut before the last line without indentation: everything before it is complete.
         head = text[:YAML_CHARACTERS]
         ends = [at for at in range(len(head) - 1, 0, -1) if head[at - 1] == "\n" and not head[at].isspace()]
         text = head[: ends[0]] if ends else head

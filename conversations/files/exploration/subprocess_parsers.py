@@ -87,7 +87,7 @@ def _pdf(content: bytes) -> Iterator[str]:
 
     import pypdf
 
-    # Its warnings about broken files are not wanted.
+    # pypdf's warnings about broken files are not wanted.
     logging.disable(logging.CRITICAL)
     reader = pypdf.PdfReader(io.BytesIO(content), strict=False)
     if reader.is_encrypted:
@@ -110,7 +110,7 @@ def _image(content: bytes) -> Iterator[str]:
     # Only the header is read, and nothing decoded.
     with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")) as picture:
         yield f"{picture.format}, {picture.width:,} × {picture.height:,} pixels, {picture.mode}"
-        # For the EXIF data of a PNG, Pillow would decode it.
+        # To read the EXIF data of a PNG, Pillow would decode the image.
         facts = picture.getexif() if picture.format in ("JPEG", "TIFF", "WEBP") else {}
         for tag, value in list(facts.items())[:20]:
             if ExifTags.TAGS.get(tag) in ("Make", "Model", "DateTime", "Software", "ImageDescription", "Artist"):
@@ -122,7 +122,7 @@ _EXPLORERS: dict[str, Callable[[bytes], Iterator[str]]] = {"html": _html, "pdf":
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    # A limit of its own, in case the parent died.
+    # This process has its own time limit, in case the parent died.
     resource.setrlimit(resource.RLIMIT_CPU, (2 * SECONDS, 2 * SECONDS))
     found = islice(_EXPLORERS[sys.argv[1]](sys.stdin.buffer.read()), MOST_LINES)
     lines = [line.replace("\n", " ") for line in found]

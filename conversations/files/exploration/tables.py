@@ -11,7 +11,7 @@ from conversations.files.exploration.glance import Seen, cut, number
 
 MOST_ROWS = 20_000
 MOST_COLUMNS = 50
-# The longest cell of a table whose name or type does not say that it is one.
+# Maximum length of a cell, for a text whose name or MIME type does not say that it is a table.
 LONGEST_CELL = 60
 _DELIMITERS = ",\t;|"
 _NOTHING = frozenset({"", "null", "none", "na", "n/a", "nan", "-"})
@@ -26,7 +26,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 def delimiter_of(text: str, *, is_named_so: bool) -> str | None:
     """Return the delimiter if the first lines are rows of a table.
 
-    Stricter for a text that is not named as a table, because prose has commas, too.
+    The check is stricter for a text that is not named as a table, because prose has commas, too.
     """
     lines = text[:20_000].split("\n")[:20]
     whole = lines if len(text) < 20_000 and len(lines) < 20 else lines[:-1]
@@ -84,7 +84,7 @@ def _lines(text: str, *, is_whole: bool) -> Iterable[str]:
 
 
 def _header(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Return column names, which are numbers if the first row has none, and rows."""
+    """Return column names (numbers if the first row has no names) and rows."""
     first = rows[0]
     if any(_kind(name.strip()) not in ("text", "nothing") for name in first):
         return [f"column {at + 1}" for at in range(len(first))], rows

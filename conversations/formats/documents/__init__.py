@@ -17,7 +17,7 @@ class Document(NamedTuple):
 
     name: str
     is_document: Callable[[Any], bool]
-    # ValueError names what is wrong.
+    # Raises ValueError, which names what is wrong.
     sessions_of: Callable[[Mapping[str, Any], PurePath], Iterator[HostSession]]
     # Whether it records a finished run, so that it does not grow: the journal stores it whole.
     is_finished: bool = False
@@ -34,5 +34,5 @@ DOCUMENTS = (
 
 
 def document_of(value: Any) -> Document | None:
-    """The format of this document, if it is one."""
+    """Return the format of this document; None if it is in none of them."""
     return next((each for each in DOCUMENTS if each.is_document(value)), None)

@@ -5,7 +5,7 @@
     what the model answered
     > what aider and its commands printed
 
-It is Markdown for people: an answer that has such lines itself is split at them.
+The file is Markdown for people: an answer that contains such lines itself is split at them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 
 NOTE = "chatgpt"
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
-# Under any other recipient, an assistant's message calls a tool of that name.
+# An assistant's message to any other recipient is a call of the tool with that name.
 _EVERYBODY = ("", "all")
 
 

@@ -91,7 +91,7 @@ def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSes
 
 
 def _finished(rows: tuple[Fields, ...], passed_over: Counter[str]) -> tuple[Fields, ...]:
-    """Leave out the last message while its tools run: the next import has it."""
+    """Leave out the last message while its tools run; a later import includes it."""
     calls = rows[-1].values.get("toolCalls") if rows else None
     if isinstance(calls, list) and any(isinstance(each, dict) and each.get("status") not in _FINAL for each in calls):
         passed_over["unfinished"] += 1
@@ -154,7 +154,7 @@ def _call(fields: Fields) -> NewPart:
 
 
 def _result_text(result: Any) -> str:
-    """Return the text of a result: functions' responses, or its pieces as JSON."""
+    """Return the text of a result: the functions' responses, or pieces as JSON."""
     texts: list[str] = []
     for piece in result if isinstance(result, list) else [result]:
         answer = piece.get("functionResponse") if isinstance(piece, Mapping) else None

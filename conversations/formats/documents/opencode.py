@@ -2,7 +2,7 @@
 
     {"info": {"id", "parentID", "directory", "title", ...}, "messages": [{"info": {"id", "role", ...}, "parts": [...]}]}
 
-The store has the same types of parts. Unfinished answers at the end are left out; a later import has them.
+The store has the same types of parts. Unfinished answers at the end are left out; a later import includes them.
 """
 
 from __future__ import annotations

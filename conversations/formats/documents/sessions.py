@@ -17,26 +17,26 @@ from conversations.types import NewMessage
 class SessionMessage:
     """A message with its row, the host's id for it, and its predecessor.
 
-    A later import recognizes a message without an id by its place and its row.
+    A later import recognizes a message without an id by its position and its row.
     """
 
     message: NewMessage
     row: Any
     id: str = ""
-    # The id of its predecessor, "" for none; None if it follows the message before it.
+    # The id of the predecessor, or "" for none. None means that the message follows the one before it in the list.
     after: str | None = None
 
 
 @dataclass(frozen=True)
 class HostSession:
-    """A session of a host, with its messages in the order of storing."""
+    """A session of an agent program (host); its messages are in the order to store."""
 
     session_id: str
     messages: tuple[SessionMessage, ...]
     title: str = ""
     project: str = ""
     parent_session_id: str = ""
-    # The id of the message at the session's head; empty if it is the last one.
+    # The id of the message at the session's head; empty if that is the last message.
     head: str = ""
     # The number of rows that were left out, by kind.
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -55,8 +55,8 @@ class Node:
 def in_branches(nodes: Iterable[Node], head: str) -> tuple[tuple[SessionMessage, ...], str]:
     """Return the messages of a tree, branch by branch, and the id of its head.
 
-    The children of a node without a message follow its nearest ancestor with one. In a tree without branches, messages
-    have no explicit predecessors, and the head is "".
+    The children of a node without a message follow the nearest ancestor that has a message. In a tree without branches,
+    messages have no explicit predecessors, and the head is "".
     """
     by_id = {node.id: node for node in nodes}
     children: dict[str, list[Node]] = {}
