@@ -1,4 +1,4 @@
-"""Resolve the names that people and agents give to conversations to ids."""
+"""Find the id of a conversation from what a person or an agent typed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ SESSION = "session:"
 
 
 def conversation_named(given: str, *, scope: Scope) -> int | str:
-    """The id of a conversation given by id or session; `session:7` is a session.
+    """The id of a conversation that is given by its id or its session name.
 
-    Raises NotFound for a session that is not in the scope. Ids are not looked up.
+    With the prefix `session:`, even a number is a session name. Raises NotFound if the scope has no such session; an id
+    is returned without a check.
     """
     if given.isascii() and given.isdigit():
         return given

@@ -28,7 +28,7 @@ TABS: Mapping[str, str] = {
     "plans": "Plan", "conversation-files": "Files", "conversation-trust": "Trust",
 }  # fmt: skip
 
-# Pages that mark another one's link as current, although their URL is not below it.
+# Pages without a link of their own: the link of the page on the right is marked as current.
 UNDER = {"import": "conversations", "message": "conversations", "boundaries": "conversation-runs"}
 # Pages whose URL is a prefix of the others'.
 ROOTS = frozenset({"overview", "transcript"})
@@ -53,7 +53,7 @@ def tabs(visit: Visit, conversation_id: int) -> list[Link]:
 
 
 def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
-    """Links to those of the pages that this user may open; the current one is marked."""
+    """Links to the pages that this user may open; the current page is marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     links = []
