@@ -18,7 +18,7 @@ RECENT_ACTS = 6
 
 @page()
 def overview(visit: Visit) -> HttpResponse:
-    """The page; storage and acts are loaded afterwards."""
+    """The page; storage and audit entries are loaded afterwards."""
     return visit.show("overview.html", pulse=_pulse(visit)[0])
 
 
@@ -31,7 +31,7 @@ def pulse(visit: Visit) -> HttpResponse:
 
 @page()
 def shelf(visit: Visit) -> HttpResponse:
-    """Storage by tier, and the latest acts."""
+    """Storage by tier, and the latest audit entries."""
     return visit.show(
         "_shelf.html",
         storage=visit.call("lcm_storage"),

@@ -57,7 +57,7 @@ def reset_model(visit: Visit, name: str) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def audit(visit: Visit) -> HttpResponse:
-    """The audit log, newest first, filtered by act and conversation."""
+    """The audit log, newest first, filtered by operation and conversation."""
     given = visit.request.GET
     filters: dict[str, Any] = {**choices_in(given, act=Act), "conversation_id": number_in(given, "conversation_id")}
     paged = visit.list_page("lcm_audit", filters=filters, **filters)
