@@ -10,7 +10,7 @@ from typing import Any
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.types import Entry, Kind
 
-# The shares of the limit for the beginning and the end of a text; the rest is for the note.
+# The shares for the beginning and the end of a text, of the limit minus the note; the rest is a margin.
 _BEGINNING, _END = 0.6, 0.2
 _NOTE_TOKENS = 128
 # The keys under which results hold text, on all surfaces.
