@@ -137,7 +137,7 @@ def _require_another_admin(scope: Scope, user: User) -> None:
     kind, _, name = scope.actor.partition(" ")
     if kind != "user":
         return
-    # Lock the rows until the commit: if two admins leave or remove each other at once, the second sees the first's change.
+    # Lock the rows until the commit: if two admins leave or remove each other at once, the second sees the change.
     admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
     holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
     if holders != {user.pk}:
