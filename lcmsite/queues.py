@@ -1,7 +1,6 @@
 """The two background queues, stored in the database or in Redis.
 
-A killed worker may lose a task. The row of a job in the database is authoritative; a task only tells a worker to
-process it.
+A killed worker may lose a task. The job's own row is authoritative; a task only tells a worker to process that row.
 """
 
 from typing import Any

@@ -131,8 +131,7 @@ def _not_a_member(username: str) -> NotFound:
 def _require_another_admin(scope: Scope, user: User) -> None:
     """Raise Conflict if this would leave the workspace without an admin.
 
-    Users cannot remove their own last admin role. Superusers can remove another's; the command line and holders of keys
-    are not restricted, because they can add another admin.
+    A superuser may remove another user. The command line and API keys are not restricted: they can add an admin.
     """
     kind, _, name = scope.actor.partition(" ")
     if kind != "user":

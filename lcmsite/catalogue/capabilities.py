@@ -105,9 +105,9 @@ class CapabilityList(Scoped, ABC):
     def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
         """Describe what this LCM can do: operations by level, limits and settings.
 
-        The levels: 0 this description, 1 storing and listing, 2 summaries and reading, 3 delegated work. For each
-        operation: its command, path, tool, required scope, and the name of its params; with `full`, also the JSON
-        Schema of the params. The settings are the defaults for all conversations; a conversation may override some.
+        The levels are 0 (this description), 1 (storing and listing), 2 (summaries and reading) and 3 (delegated work).
+        Each operation is listed with its command, path, tool, required scope and params; with `full`, also with the
+        JSON Schema of the params. The settings are the defaults; a conversation may override some of them.
         """
         levels = PURPOSES if level is None else (level,)
         return CapabilitySummary(

@@ -11,8 +11,7 @@ SESSION = "session:"
 def conversation_named(given: str, *, scope: Scope) -> int | str:
     """The id of a conversation that is given by its id or its session name.
 
-    With the prefix `session:`, even a number is a session name. Raises NotFound if the scope has no such session; an id
-    is returned without a check.
+    `session:7` is the session with the name 7. Raises NotFound if the scope has no such session. Ids are not checked.
     """
     if given.isascii() and given.isdigit():
         return given

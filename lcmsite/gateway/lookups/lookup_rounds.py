@@ -1,7 +1,6 @@
 """Run the model's calls of LCM's tools, so that the agent sees only one answer.
 
-If the model also calls a tool of the agent, the answer ends there. The results of LCM's tools are then added to the
-agent's next request.
+If the model also calls tools of the agent, the answer ends; results of LCM's tools go into the agent's next request.
 """
 
 from __future__ import annotations

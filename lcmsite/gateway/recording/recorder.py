@@ -285,8 +285,7 @@ class Recorder:
     def _find_stored_answer(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
         """Return the seq at which an incomplete answer is already stored, or None.
 
-        The agent's next request contains the part of the answer that the agent received. If that request was recorded
-        first, this part is already stored.
+        If the agent's next request was recorded first, the part of the answer that it repeats is already stored.
         """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()

@@ -107,8 +107,7 @@ class Recordings:
     def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
         """Start to record a request: when its answer begins, or after a short delay.
 
-        With `is_awaited`, recording starts without delay, even if its lane has a backlog, and finds the seqs of all
-        messages.
+        With `is_awaited`, it starts at once, even if the lane has a backlog, and finds the seqs of all messages.
         """
         lane = exchange.lane
         lock = self.lanes.get(lane)
