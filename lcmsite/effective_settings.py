@@ -44,7 +44,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room; some are only for site administrators."""
+    """The settings of one room; `operator_only`: only for site administrators."""
 
     title: str
     settings: tuple[Setting, ...]

@@ -1,4 +1,4 @@
-"""Django settings; the environment is read by `lcmsite.environment` alone."""
+"""Django settings; only `lcmsite.environment` reads the environment."""
 
 import os
 import secrets
@@ -202,8 +202,8 @@ def _database() -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # A minimum of 0, so that a command with one query opens one connection. No `max_waiting`, as the number of
-            # threads in a process is limited.
+            # A minimum of 0, so that a command with one query opens one connection. `max_waiting` is not needed,
+            # because the number of threads in a process is limited.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,

@@ -29,7 +29,7 @@ class PeopleBackend(ModelBackend):
         if not rows:
             return super().get_user(user_id)
         user = rows[0].user
-        # Cached for this request alone: the next one loads the user and their roles again.
+        # Cached only for this request: the next one loads the user and the roles again.
         user.found_memberships = rows  # type: ignore[attr-defined]
         return user if self.user_can_authenticate(user) else None
 

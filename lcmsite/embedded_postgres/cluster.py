@@ -21,7 +21,7 @@ from lcmsite.embedded_postgres.location import (
     make_directory,
 )
 
-# PostgreSQL logs only its own state. Errors go to the client alone: their texts, details and statements could
+# PostgreSQL logs only its own state. Errors go only to the client: their texts, details and statements could
 # quote messages.
 SETTINGS = {
     "listen_addresses": "",
@@ -39,8 +39,8 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 
-# For tests, whose data need not survive a power failure. Without autovacuum: it does not see uncommitted rows, and
-# would record tables as empty, which makes for bad query plans.
+# For tests, whose data need not survive a power failure. Autovacuum is off: it does not see uncommitted rows, and
+# would record tables as empty, which leads to bad query plans.
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 PR_SET_PDEATHSIG = 1

@@ -1,7 +1,7 @@
 """Hash messages, to recognize them when an agent sends them again. Pure.
 
 Agents send the same message in changing forms: a text or a list of blocks, with or without cache marks, reminders, ids
-and thoughts. A digest covers the words and calls alone. A *chain* hash covers all digests up to a message, except
+and thoughts. A digest covers only the words and calls. A *chain* hash covers all digests up to a message, except
 *loose* ones: those of messages that hosts may later leave out or shorten, such as tool results and thoughts.
 """
 

@@ -60,7 +60,7 @@ class Entry:
     head: str = ""
     # The lines of the file after the previous message up to this one, for the journal.
     lines: tuple[Mapping[str, Any], ...] = ()
-    # The session of the whole file, whose journal gets the lines; empty if they are only messages.
+    # The session of the whole file; its journal gets the lines. Empty if the lines are only messages.
     file_session_id: str = ""
     # The program whose plugin may have recorded the message already, and the message's row in that program's form.
     program: str = ""
@@ -280,7 +280,7 @@ class History:
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
-            # Detected once, by the first distinctive message: later ones may look like another format.
+            # Detect the format once, from the first distinctive message: later ones may look like another format.
             self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")

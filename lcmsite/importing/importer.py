@@ -57,7 +57,7 @@ class Importer:
     # By session: whether its host's plugin recorded it, and the plugin's keys by the keys in the file.
     _recorded: dict[str, bool] = field(default_factory=dict)
     _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    # By the session whose journal has the file.
+    # By session: the file in the journal of that session.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
 
     def run(self) -> list[ImportedConversation]:
@@ -103,7 +103,7 @@ class Importer:
             return
         session_id = f"{PREFIXES[entry.program]}{entry.session_id}"
         keys = self._plugin_keys.setdefault(session_id, {"": ""})
-        # Without a predecessor in the file, it follows the newest message, whose key is the last one.
+        # If the entry names no predecessor, it follows the newest message, whose key is the last one.
         newest = next(reversed(keys.values())) if entry.after is None else keys.get(entry.after, "")
         # Text that LCM injected is not stored, so no message may follow it.
         for message in without_injected(plugin_messages(entry.program, entry.row)).messages:

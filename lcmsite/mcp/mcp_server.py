@@ -127,7 +127,7 @@ def _reads_structure(context: Context) -> bool:
     client = context.session.client_params
     if client is not None:
         return client.client_info.name not in STRUCTURE_SHOWING_AGENTS
-    # HTTP is stateless here: most requests identify their client by this header alone.
+    # HTTP is stateless here: most requests identify their client only by this header.
     agent = context.request.headers.get("user-agent", "") if context.request is not None else ""
     return agent.partition("/")[0] not in STRUCTURE_SHOWING_AGENTS
 

@@ -65,7 +65,7 @@ def more_messages(visit: Visit, conversation_id: int) -> HttpResponse:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    # The page already has what follows, unless this part ended early.
+    # The page already shows the messages after this part, unless the part ended early.
     return visit.show("_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 

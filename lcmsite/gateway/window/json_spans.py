@@ -11,7 +11,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class Span(NamedTuple):
-    """A value, and where its text begins and ends."""
+    """A value, and the positions where its text begins and ends."""
 
     start: int
     end: int
