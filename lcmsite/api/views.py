@@ -147,7 +147,7 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
     )
     if any(each.immutable for each in operations):
         view = conditional_page(view)
-    # Compression cannot be attacked by BREACH: without cookies, no third party can make a caller send requests.
+    # BREACH attacks on compression are impossible: without cookies, no third party can make a caller send requests.
     compressed: Callable[..., HttpResponseBase] = gzip_page(view)
     return compressed
 

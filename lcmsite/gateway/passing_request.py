@@ -38,7 +38,7 @@ MOST_BODY_BYTES = 32 * 1024**2
 SLOW_SECONDS = 0.15
 # How long an answer's headers wait for the recording of the request, to report its result.
 GRACE_SECONDS = 0.003
-# How long a request that must be recorded before it is forwarded waits for that.
+# How long a request waits for its recording, if it must be recorded before it is forwarded.
 RECORDING_SECONDS = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 

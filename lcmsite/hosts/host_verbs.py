@@ -153,10 +153,10 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
 
 @verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One host. Default: all."))
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
-    """Show whether agent programs (hosts) are connected, reach LCM and are imported.
+    """Show whether agent programs (hosts) are connected and can reach LCM.
 
-    For each program: its version, the last event, the last import, the number of entries that wait in the spool, and
-    what to do. The exit status is 1 if a connected program cannot reach LCM.
+    For each program: its version, the last event, the last import of a session, the number of entries that wait in the
+    spool, and what to do. The exit status is 1 if a connected program cannot reach LCM.
     """
     names = [arguments.host] if arguments.host else host_names()
     return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]

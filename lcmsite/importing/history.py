@@ -170,7 +170,7 @@ class History:
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
         """Yield the message or messages in a value.
 
-        The messages of an object belong to the session that it names, or else to `session`, its position in the file.
+        The messages of an object belong to the session that it names. If it names none, they belong to `session`.
         """
         if document := document_of(value):
             if document.is_finished:

@@ -1,4 +1,4 @@
-"""Store the parts of an exchange that are not messages in the journal."""
+"""Store in the journal the parts of an exchange that are not messages."""
 
 from __future__ import annotations
 

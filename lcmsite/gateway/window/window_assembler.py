@@ -96,7 +96,7 @@ class WindowAssembler:
         return self._make_cut(request, window=window, limit=limit, is_trial=is_trial)
 
     def _reuse_cut(self, request: WindowRequest, stored: StoredCut, *, limit: int, is_trial: bool) -> Assembled | None:
-        """Shorten the request by a stored cut; None if it does not apply, or not fit."""
+        """Shorten the request by a stored cut; None if the cut does not apply or fit."""
         parts = self.shortener.divide(request, stored.cut)
         if parts is None:
             return None
