@@ -61,7 +61,7 @@ class MembershipAdmin(ModelAdmin):
     list_per_page = 50
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # The user and the workspace of a membership cannot be changed: another pair is another membership.
+        # User and workspace cannot be changed: add another membership instead.
         return () if obj is None else ("user", "workspace")
 
     def has_change_permission(self, request: HttpRequest, obj: Membership | None = None) -> bool:

@@ -3,7 +3,7 @@ from prometheus_client import disable_created_metrics
 
 
 class SiteConfig(AppConfig):
-    """The site: queues, settings, checks and every outward face; no domain rules."""
+    """The site: settings, queues, checks and all interfaces; no domain rules."""
 
     name = "lcmsite"
     verbose_name = "LCM site"
@@ -11,5 +11,5 @@ class SiteConfig(AppConfig):
     def ready(self) -> None:
         from lcmsite.ops import checks  # noqa: F401  (registers the system checks)
 
-        # The `_created` series: meaningless across several processes, and used by no alert.
+        # The `_created` series are meaningless across several processes, and no alert uses them.
         disable_created_metrics()

@@ -1,4 +1,4 @@
-"""Connections outside Django's pool, and the check that servers answer."""
+"""Connections outside Django's pool, and checks that the servers can be used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARED_SESSIONS = (
     " statement); LCM needs sessions of its own: use pool_mode=session, or the server's direct address"
 )
 
-# The server's own message; the text that the client library adds repeats the whole address.
+# Matches the server's own message, without the text of the client library, which repeats the whole address.
 _REFUSAL = re.compile(r"FATAL:\s+(.*)")
 
 
@@ -39,7 +39,7 @@ def connect(**more: Any) -> psycopg.Connection[Any]:
     if settings.EMBEDDED_DATABASE:
         embedded_database().hold()
     parameters = connections["default"].get_connection_params() | more
-    # Django's own cursor and type adapters; callers expect psycopg's.
+    # These are Django's cursor and type adapters; callers expect psycopg's.
     for name in ("cursor_factory", "context"):
         parameters.pop(name)
     return psycopg.connect(**parameters)
@@ -80,8 +80,8 @@ def shares_sessions(first: psycopg.Connection[Any]) -> bool:
     """Whether a pooler gives each transaction another session of the server.
 
     A direct connection keeps one server process, which no other connection uses. Behind a pooler, both connections
-    get the same process, or one gets several. Both run queries in turn and twice in a row, so that this shows in
-    whichever order the pooler hands out free processes.
+    get the same process, or one gets several. The queries alternate, and also run twice in a row on each connection, so
+    that this shows whatever the order in which the pooler gives out free processes.
     """
     with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS, autocommit=True) as second:
         met: dict[Any, set[int]] = {first: set(), second: set()}

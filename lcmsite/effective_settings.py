@@ -44,7 +44,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class SettingGroup:
-    """The settings of one room; `operator_only` if only operators may see them."""
+    """The settings of one room; `operator_only`: only for site administrators."""
 
     title: str
     settings: tuple[Setting, ...]
@@ -58,7 +58,7 @@ class EffectiveSettings:
     groups: tuple[SettingGroup, ...]
 
 
-# For the site's operator alone: addresses, processes, models, their prices and limits.
+# Only for site administrators: addresses, processes, models, their prices and limits.
 _OPERATOR_ONLY = frozenset({ModelsPolicy, EmbedderPolicy, Deployment})
 
 

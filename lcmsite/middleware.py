@@ -27,8 +27,8 @@ REFUSALS = {400: "The request's Content-Length is invalid.", 413: "This is more 
 class RequestLog:
     """Log each request by path, without the query, and give it an id.
 
-    Everything logged meanwhile carries the id, which the response returns in X-Request-ID. Its Server-Timing header
-    gives the duration.
+    Every log line of the request contains the id. The response returns the id in X-Request-ID, and the duration in
+    Server-Timing.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -75,7 +75,7 @@ class RequestSize:
             return self.get_response(request)
         refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
         if not request.path_info.startswith(settings.MACHINE_PATHS):
-            # Plain text: pages need a user, who is not known yet.
+            # Respond in plain text: a page needs a user, who is not known yet.
             refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
         return refusal
 
@@ -92,7 +92,7 @@ class RequestMetrics(PrometheusAfterMiddleware):
 
 
 class ContentSecurity(CSPMiddleware):
-    """The content security policy: strict, and loosened for the admin."""
+    """The content security policy: strict, but less strict for the admin."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         # django-csp has a setting for this, but renders the policy before it checks the setting.

@@ -15,7 +15,7 @@ from lcmsite.types import ApiKeyRecord, KeyScope, MemberRecord, Role
 
 
 class ApiKey(models.Model):
-    """An API key to one workspace; only its hash and its first characters are stored."""
+    """An API key to one workspace; only its hash and first characters are stored."""
 
     api_key_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="api_keys")
@@ -88,8 +88,8 @@ class Membership(models.Model):
 class GatewayExchange(models.Model):
     """One request of an agent through the gateway, and its outcome.
 
-    The texts are messages of the conversation. This row finds them again: by the values of the hash chain over the
-    messages after the request and after the answer, and by the vendor's id of the answer.
+    The texts are stored as messages of the conversation. This row is used to find them: it has the chain hash after the
+    request, the chain hash after the answer, and the vendor's id of the answer.
     """
 
     exchange_id = models.BigAutoField(primary_key=True)

@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 MINUTES_OF_DAY = 24 * 60
 # How many days ahead the next run is searched.
 MOST_DAYS = 31
-# The most tasks listed for a queue.
+# Maximum number of tasks listed for a queue.
 MOST_LISTED_TASKS = 50
 
 
@@ -42,8 +42,8 @@ class PeriodicTask:
 class TaskQueue:
     """The tasks of a queue: `waiting` for a worker, or `scheduled` for later.
 
-    `tasks` names the first of them. A task only tells a worker to process the pending rows, so a periodic task makes
-    up for a lost one.
+    `tasks` names the first of them. A task only tells a worker to process pending rows; if it is lost, a periodic task
+    does the same.
     """
 
     name: str

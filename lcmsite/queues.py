@@ -1,6 +1,6 @@
 """The two background queues, stored in the database or in Redis.
 
-A killed worker may lose a task. The job's own row is authoritative; a task only tells a worker to look at it.
+A killed worker may lose a task. The job's own row is authoritative; a task only tells a worker to process that row.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
     if redis_url:
         storage: dict[str, Any] = {"huey_class": "huey.PriorityRedisHuey", "url": redis_url}
     else:
-        # The tables come from a migration: a process that only reads settings must not write to the database.
+        # A migration creates the tables: a process that only reads settings must not write to the database.
         storage = {
             "huey_class": "huey.PostgresHuey",
             "connection": {"connection": _connect},
@@ -31,14 +31,14 @@ def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
             queue: {
                 **storage,
                 "name": f"lcm-{queue}",
-                # Explicit: otherwise django-huey runs tasks inside the request if DEBUG is on.
+                # Set explicitly: otherwise django-huey runs tasks inside the request if DEBUG is on.
                 "immediate": False,
-                # Outcomes are in LCM's own tables; results that are never fetched would pile up in the queue's.
+                # Results are in LCM's own tables; those in the queue would never be fetched, and accumulate.
                 "results": False,
                 "consumer": {
                     "workers": threads,
                     "worker_type": "thread",
-                    # One queue alone schedules periodic tasks, so that none is enqueued twice.
+                    # Only one queue schedules periodic tasks, so that none is enqueued twice.
                     "periodic": queue == "maintenance",
                     "graceful_signal": "TERM",
                     "shutdown_timeout": SECONDS_TO_FINISH,

@@ -1,4 +1,4 @@
-"""Django settings; the environment is read by `lcmsite.environment` alone."""
+"""Django settings; only `lcmsite.environment` reads the environment."""
 
 import os
 import secrets
@@ -18,10 +18,10 @@ from lcmsite.queues import queue_settings
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
 
-# Reported by `lcmsite.ops.checks`; the settings load in spite of them.
+# `lcmsite.ops.checks` reports these problems; the settings load in spite of them.
 CONFIGURATION_PROBLEMS = [*ENVIRONMENT.problems]
 
-# The operator's overrides of the rooms' policies, which hold the defaults.
+# The environment's overrides of the rooms' policies; the policies have the defaults.
 LCM = dict(ENVIRONMENT.overrides)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -33,7 +33,7 @@ ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if
 try:
     SECRET_KEY = DEPLOYMENT.secret_key or load_secret_key(DATA_DIR)
 except OSError as refusal:
-    # For this process alone, so that it reports the problem instead of a traceback.
+    # A key for this process only, so that it can report the problem instead of a traceback.
     SECRET_KEY = secrets.token_urlsafe(64)
     CONFIGURATION_PROBLEMS.append(
         Error(
@@ -64,7 +64,7 @@ INSTALLED_APPS = [
     "django_prometheus",
     "axes",
     "unfold",
-    # Without autodiscovery: `urls` loads the admin's pages, as workers do not need them.
+    # Without autodiscovery: `urls` loads the admin's pages, because workers do not need them.
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -121,13 +121,13 @@ LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_AGE = DEPLOYMENT.session_hours * 3600
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
-# Failed logins lock out a username at an address for a while; counted in the database, for all processes together.
+# Failed logins lock out a username at an address for a while. They are counted in the database, for all processes.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_TEMPLATE = "dashboard/locked_out.html"
-# `lcmsite.admin` shows its attempts, and lifts lockouts.
+# `lcmsite.admin` shows the attempts instead, and lifts lockouts.
 AXES_ENABLE_ADMIN = False
 # The access log is not used, and would keep addresses and user agents for ever.
 AXES_DISABLE_ACCESS_LOG = True
@@ -162,8 +162,8 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
         "base-uri": ["'none'"],
     },
 }
-# Exceptions for the admin's own pages: Alpine evaluates attributes as code, and colours are inline styles. They hold
-# only under /admin/, for staff alone, and allow nothing from other origins.
+# Exceptions for the admin's own pages: Alpine evaluates attributes as code, and colours are inline styles. They apply
+# only under /admin/, which only staff can open, and allow nothing from other origins.
 ADMIN_PATH = "/admin/"
 ADMIN_CONTENT_SECURITY_POLICY: dict[str, Any] = {"script-src": ["'unsafe-eval'"], "style-src": ["'unsafe-inline'"]}
 X_FRAME_OPTIONS = "DENY"
@@ -202,8 +202,8 @@ def _database() -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": database.get("OPTIONS", {})
         | {
-            # A minimum of 0, so that a command with one query opens one connection. No `max_waiting`, as the number of
-            # threads in a process is limited.
+            # A minimum of 0, so that a command with one query opens one connection. `max_waiting` is not needed,
+            # because the number of threads in a process is limited.
             "pool": {
                 "min_size": 0,
                 "max_size": DEPLOYMENT.pool_size,
@@ -217,7 +217,7 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
-# Shared between processes: the request counts of rate limits.
+# The cache that processes share, for the request counts of rate limits.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -248,7 +248,7 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "static/"
-# Static files are served from their packages, so that a new site needs no collectstatic.
+# Serve static files directly from their packages, so that a new site needs no collectstatic.
 WHITENOISE_USE_FINDERS = True
 
 # Large files: stored by LargeFileService under their hashes, never served by path.
@@ -277,14 +277,14 @@ if DEPLOYMENT.s3_bucket:
                 id="lcm.E008",
             )
         )
-# Anchors, and the key that signs them. LCM never creates a key file that the operator has configured.
+# Anchors, and the key that signs them. LCM never creates a key file that the site administrator has configured.
 ANCHOR_DIR = Path(DEPLOYMENT.anchor_dir).expanduser().absolute() if DEPLOYMENT.anchor_dir else DATA_DIR / "anchors"
 ANCHOR_KEY_IS_OURS = not DEPLOYMENT.anchor_key_file
 ANCHOR_KEY_FILE = (
     DATA_DIR / "anchor_key.pem" if ANCHOR_KEY_IS_OURS else Path(DEPLOYMENT.anchor_key_file).expanduser().absolute()
 )
 
-# Summarizes a plain text file when it is explored. Given by name, as `conversations` may not import `compaction`.
+# Summarizes a plain text file when it is explored. Given by name, because `conversations` may not import `compaction`.
 FILE_GIST = "compaction.summarizing.extractive.extractive_summarizer.gist"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = DEPLOYMENT.max_request_bytes

@@ -1,1 +1,1 @@
-"""Here so that `python -m tests.benchmarks` means these tests: a package we depend on installs a `tests` of its own."""
+"""Makes `tests` this package: a dependency installs a package of the same name."""

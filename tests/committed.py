@@ -1,6 +1,7 @@
-"""A database that commits: for tests with several connections, processes or threads.
+"""A database with real commits, for tests with several connections or processes.
 
-Django's own way to clean up, TRUNCATE, is refused by our triggers; as a replica, PostgreSQL does not fire them.
+LCM's triggers refuse TRUNCATE, with which Django would clean up. In the session role `replica`, PostgreSQL does not
+fire triggers.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from django.apps import apps
 from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
-# Sequences of what migrations write.
+# Sequences of tables that migrations write to; they are not reset.
 OF_MIGRATIONS = ("auth_permission_id_seq", "django_content_type_id_seq", "django_migrations_id_seq")
 
 
 @pytest.fixture
 def committed_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The test database, open and committing; emptied afterwards."""
+    """The test database with real commits; all tables are emptied afterwards."""
     with committed(django_db_blocker):
         yield
 
 
 @contextmanager
 def committed(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The same for fixtures that last longer than a test."""
+    """The same as `committed_db`, for fixtures that last longer than a test."""
     with django_db_blocker.unblock():
         try:
             yield
@@ -37,29 +38,30 @@ def committed(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 
 
 def another_connection() -> psycopg.Connection:
-    """Connect to the test database beside Django's own connection."""
+    """Open another connection to the test database, beside Django's own."""
     return psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None})
 
 
 def empty_all_tables() -> None:
-    """As if nothing had ever been written: no row, no dead one, and ids from 1 (in a transaction, no row).
+    """Delete all rows and dead rows, and restart ids at 1.
 
-    Most tests write to few tables, and to truncate all of them takes longer than most tests.
+    Within a transaction, only the rows are deleted. Only tables that have been written to are emptied, because most
+    tests write to few tables.
     """
     tables = {
         model._meta.db_table
         for model in apps.get_models(include_auto_created=True)
-        # What migrations write, and nobody else.
+        # Only migrations write to these two.
         if model._meta.label not in ("contenttypes.ContentType", "auth.Permission") and model._meta.managed
     }
-    # The queues' own tables: what is left in them would be taken for the next test's.
+    # The queues' own tables: the next test would run the tasks that are left in them.
     tables |= {table for table in connection.introspection.table_names() if table.startswith("huey_")}
-    # In a transaction, rows come back at its end: their ids must not be given again.
+    # A transaction may be rolled back, and the rows come back: their ids must not be used again.
     is_undone = connection.in_atomic_block
     with connection.cursor() as cursor:
         with transaction.atomic():
             cursor.execute("SET LOCAL session_replication_role = replica")
-            # What others are about to commit is waited for.
+            # Wait until other transactions have committed.
             cursor.execute(f"LOCK TABLE {', '.join(sorted(tables))}")
             cursor.execute(
                 "SELECT relname FROM unnest(%s::text[]) AS relname WHERE pg_relation_size(relname::regclass) > 0",
@@ -77,5 +79,5 @@ def empty_all_tables() -> None:
             cursor.execute("SET LOCAL session_replication_role = origin")
         if written and not is_undone:
             cursor.execute(f"VACUUM {', '.join(written)}")
-            # As of a table that is new; of one that was found empty, the planner expects no rows.
+            # Reset the statistics to those of a new table: if VACUUM found a table empty, the planner expects no rows.
             cursor.execute("UPDATE pg_class SET reltuples = -1 WHERE oid = ANY (%s::regclass[])", [written])

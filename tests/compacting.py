@@ -1,4 +1,4 @@
-"""Somebody else who compacts a conversation."""
+"""Simulate another session that is compacting a conversation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compaction.run import compaction_lock
 
 @contextmanager
 def another_session_compacts(conversation_id: int) -> Iterator[None]:
-    """Holds the lock of the conversation for as long as the context lasts."""
+    """Hold the conversation's compaction lock during the block."""
     locked, done = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -1,7 +1,7 @@
-"""Tests run against a PostgreSQL of their own, started once for all workers and gone with them, however they end.
+"""Start one PostgreSQL server for all test workers, and stop it when they end.
 
-`LCM_DATABASE_URL` names another server, on which databases for the tests are made and removed. No other `LCM_*` of
-whoever runs them is read: what a test is told, it is told by itself.
+If `LCM_DATABASE_URL` names a server, the test databases are created there instead, and removed at the end. The tests
+read no other `LCM_*` variable of the environment: each test sets what it needs.
 """
 
 import gc
@@ -28,13 +28,13 @@ from tests.committed import committed_db  # noqa: F401
 from tests.guardian import a_directory, have_it_guarded
 from tests.surroundings import leave_the_callers_settings
 
-# pytest-django would read the settings before any file of ours, so it is not told of them in pyproject.toml.
+# pyproject.toml does not name the settings: pytest-django would read them before this file clears the environment.
 leave_the_callers_settings()
 django.setup()
 
 SECONDS_TO_STOP = 30
 
-# They wait for processes of their own. After them come short ones, which keep all workers busy to the end.
+# Long tests, which wait for processes. They run before the short ones, which keep all workers busy to the end.
 LONG = (
     "tests/browser/",
     "tests/flows/",
@@ -44,7 +44,7 @@ LONG = (
     ),
 )
 
-# What is made once for several files: a site to open in a browser, a gateway, the parsed source of the product.
+# Files that run in one worker, because they share an expensive fixture: a site, a gateway, the parsed source.
 TOGETHER = (
     "tests/browser/",
     "tests/retrieval/test_formats",
@@ -53,13 +53,13 @@ TOGETHER = (
     "tests/frozen/",
 )
 
-# The default run tries the same examples each time, so that it fails for whoever broke something; other ones each time
-# are tried with ARGS="--hypothesis-profile=thorough". No time is asserted, that of an example neither.
+# The default run uses the same examples each time, so that it fails only for a change in the code. With
+# ARGS="--hypothesis-profile=thorough", the examples differ in each run. Neither has a deadline.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
 hypothesis.settings.load_profile("quick")
 
-# What is loaded to find the tests is there to stay: looking for garbage in it again and again would only take time.
+# Objects that are created while tests are collected stay until the end: exclude them from garbage collection.
 gc.disable()
 
 
@@ -70,13 +70,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # The site's own algorithm: what a test stores as a password, any process of a site can read.
+    # It hashes with the site's own algorithm, so that any process of a site can check a password that a test stores.
     settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
-    # Looked for when asked for. A site lists its static files as it starts, and so would every client of a test.
+    # Find static files on request: otherwise every test client would list all of them when it starts.
     settings.WHITENOISE_AUTOREFRESH = True
     if "PYTEST_XDIST_WORKER" not in os.environ:
         have_it_guarded()
-    # A worker finds the directory in the environment, where the process that started it has put it.
+    # A worker inherits the directory in its environment.
     if settings.EMBEDDED_DATABASE and "PYTEST_XDIST_WORKER" not in os.environ:
         data_dir = a_directory()
         os.environ["LCM_DATA_DIR"] = str(data_dir)
@@ -88,19 +88,19 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     _leave_most_cases(items)
-    # First, as pytest-django has it, what leaves the database as it was.
+    # Tests that are rolled back run first, as in pytest-django.
     items.sort(key=lambda item: 0 if _is_undone(item) else 1 if item.nodeid.startswith(LONG) else 2)
 
 
 def _leave_most_cases(items: list[pytest.Item]) -> None:
-    """Leave to `make thorough` most cases of a test that is marked `sampled`."""
+    """Keep only some cases of a test marked `sampled`; `make thorough` runs all."""
     cases_of: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sampled") and not any(map(item.get_closest_marker, ("thorough", "slow"))):
             cases_of.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for name, cases in cases_of.items():
         [count] = cases[0].get_closest_marker("sampled").args
-        # By chance, as even steps would keep meeting the same values of a grid; the same ones in each worker and run.
+        # A random sample, because even steps would repeat the same values of a grid; equal in each worker and run.
         kept = random.Random(name).sample(range(len(cases)), min(count, len(cases)))
         for number, item in enumerate(cases):
             if number not in kept:
@@ -117,7 +117,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 class _ByWhatIsShared(LoadScopeScheduling):
-    """Gives a worker whole files, whose tests share what is made once, or several that share it."""
+    """Gives each worker whole files, or groups of files that share fixtures."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
@@ -129,7 +129,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server = EmbeddedPostgres(settings.DATA_DIR)
         server.let_go()
         deadline = time.monotonic() + SECONDS_TO_STOP
-        # The workers have leases too, and may still be ending.
+        # The workers hold leases, too, and may not have ended yet.
         while server.has_keeper() and time.monotonic() < deadline:
             time.sleep(0.05)
         shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
@@ -144,10 +144,10 @@ def django_db_setup(
     django_db_keepdb: bool,
     django_db_createdb: bool,
 ) -> Iterator[None]:
-    """The database for the tests, whoever asks for it.
+    """Create the test database for every test that uses one, even indirectly.
 
-    pytest-django's own makes none for a test that reaches it by way of other fixtures: what such a test writes, and
-    what it removes, would be in the developer's database.
+    pytest-django's own fixture creates none for a test that uses the database only through other fixtures. Such a test
+    would write to the developer's database.
     """
     verbosity = request.config.option.verbose
     with django_db_blocker.unblock():
@@ -160,7 +160,7 @@ def django_db_setup(
     yield
     with django_db_blocker.unblock():
         with connection.cursor() as cursor:
-            # Queues and threads have connections of their own, and a database in use cannot be removed.
+            # Close the connections of queues and threads: a database in use cannot be removed.
             cursor.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -171,7 +171,7 @@ def django_db_setup(
 
 @pytest.fixture(autouse=True)
 def files_of_its_own(settings: Any, tmp_path: Path) -> None:
-    """No test stores a file, an anchor or a key among those of whoever runs it."""
+    """Give each test its own directories for files, anchors and keys."""
     settings.MEDIA_ROOT = tmp_path / "files"
     settings.ANCHOR_DIR = tmp_path / "anchors"
     settings.ANCHOR_KEY_FILE = tmp_path / "anchor_key.pem"

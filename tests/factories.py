@@ -1,4 +1,4 @@
-"""Data for tests, made by the real services."""
+"""Create data for tests with the real services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_store(workspace: Workspace | None = None) -> ConversationStore:
 def a_conversation(
     *texts: str, session_id: str | None = None, workspace: Workspace | None = None, **options: Any
 ) -> ConversationRecord:
-    """A conversation of these texts, said in turn by the user and the assistant."""
+    """A conversation with these texts, alternately by the user and the assistant."""
     store = a_store(workspace)
     conversation = store.open_conversation(session_id=session_id or f"session-{next(_numbers)}", **options)
     roles = itertools.cycle((Role.USER, Role.ASSISTANT))
@@ -45,7 +45,7 @@ def a_tool_call(call_id: str, name: str = "read_file", **arguments: Any) -> NewM
 
 
 def a_tool_result(call_id: str, output: str) -> NewMessage:
-    """The tool's answer to such a call."""
+    """The tool's result for a call."""
     return NewMessage(
         Role.TOOL,
         parts=(NewPart(PartType.TOOL, tool_call_id=call_id, tool_output=output, tool_status="completed"),),

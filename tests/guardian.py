@@ -1,7 +1,8 @@
-"""Ends what a run of the tests, or a measurement, leaves behind when it is killed: workers, sites, servers, browsers.
+"""End the processes that a killed test run or measurement leaves behind.
 
-Run as `python -m tests.guardian PID MARK`: it waits for the end of the run, ends every process that has the mark of the
-run in its environment, as children inherit it, and removes the directories that have it in their names.
+These are workers, sites, servers and browsers. Run as `python -m tests.guardian PID MARK`, it waits until the run ends.
+Then it ends every process that has the run's mark in its environment (children inherit it), and removes the directories
+that have the mark in their names.
 """
 
 from __future__ import annotations
@@ -23,37 +24,37 @@ SECONDS_TO_END = 10
 
 
 def have_it_guarded() -> None:
-    """From now on, what this process starts ends with it, however that ends."""
+    """Make all processes that this process starts end with it, even if it is killed."""
     mark = secrets.token_hex(4)
     subprocess.Popen(
         [sys.executable, "-m", "tests.guardian", str(os.getpid()), mark],
         cwd=PROJECT,
-        # It has not the mark of this run, nor of one that this is a part of.
+        # The guardian itself must not have a mark, neither of this run nor of a run that contains it.
         env={name: value for name, value in os.environ.items() if name != NAME},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # Neither Ctrl-C nor who kills the run's group reaches it.
+        # A session of its own: Ctrl-C, or a signal to the run's process group, does not reach the guardian.
         start_new_session=True,
     )
     os.environ[NAME] = mark
 
 
 def a_directory() -> Path:
-    """A new directory for what LCM keeps, which goes with this run at the latest."""
+    """A new data directory for LCM, which is removed at the end of this run."""
     made = Path(tempfile.mkdtemp(prefix=_prefix(os.environ[NAME])))
-    # Open to be entered, unlike pytest's own: for root, the server runs as another user.
+    # Unlike pytest's directories, other users can enter it: if root runs the tests, the server runs as another user.
     made.chmod(0o711)
     return made
 
 
 def _prefix(mark: str) -> str:
-    # Short: the path of a socket has a hundred bytes.
+    # Keep it short: the path of a socket has at most about a hundred bytes.
     return f"lcm-{mark}-"
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """The living processes with this mark."""
+    """The running processes with this mark."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -65,7 +66,7 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def end(mark: str) -> None:
-    """Have them all end: in good order, and after some seconds whether they like it or not."""
+    """Terminate all processes with this mark; kill those that take too long."""
     until = time.monotonic() + SECONDS_TO_END
     while left := marked(mark):
         for process in left:
@@ -73,7 +74,7 @@ def end(mark: str) -> None:
                 process.terminate() if time.monotonic() < until else process.kill()
             except psutil.NoSuchProcess:
                 continue
-        # Asked again: one that was about to be started has heard nothing.
+        # Repeat the signals: a process that was only being started has not received the first one.
         psutil.wait_procs(left, timeout=1)
 
 

@@ -1,4 +1,4 @@
-"""Projects with sessions, summarized by the real services."""
+"""Create projects with sessions, and summarize them with the real services."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TALK = "The harbour's database moved to port 5433 because service-7 still holds 
 
 
 def a_session(number: int, *, project: str | None = "harbour", workspace: Workspace | None = None, length: int = 6):
-    """A conversation of a project that nobody has summarized yet."""
+    """A conversation of a project without a session summary."""
     texts = (f"{TALK} Session {number}, remark {remark}." for remark in range(length))
     return a_conversation(*texts, session_id=f"{project}-{number}", project=project, workspace=workspace)
 
@@ -26,7 +26,7 @@ def go_on(conversation: ConversationRecord, *texts: str) -> None:
 
 
 def summarize(conversations: Iterable[ConversationRecord]) -> None:
-    """Summarize each session, and do all work that follows."""
+    """Summarize each session, and run all jobs that follow from it."""
     for conversation in conversations:
         SessionHistory.from_settings().summarize_session(conversation_id=conversation.conversation_id)
     work_off()

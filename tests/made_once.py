@@ -1,6 +1,7 @@
-"""Rows that are made once for a whole module: each of its tests begins with them and leaves none of its own.
+"""Rows that are created once for all tests of a module.
 
-What is made lies in a transaction that is never committed; the `db` of each test is a savepoint in it.
+They are written in a transaction that is never committed. The `db` fixture of each test is a savepoint in it, so a test
+leaves no rows of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pytest_django import DjangoDbBlocker
 
 @contextmanager
 def made_once(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Within, the database is open; afterwards it is as it was."""
+    """Allow database access in the block, and roll everything back at its end."""
     block = transaction.atomic()
-    # As Django's own tests say it: code that insists on committing takes this for the outside of all transactions.
+    # Django's own tests set this, too: code that must not run in a transaction then does not count this one.
     block._from_testcase = True  # type: ignore[attr-defined]
     with django_db_blocker.unblock(), block:
         try:

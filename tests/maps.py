@@ -1,4 +1,4 @@
-"""Map runs for tests."""
+"""Create map runs for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = {
 
 
 def a_map_run(*, kind: str = "llm", items: int = 3, conversation_id: int | None = None, **terms: Any) -> MapRun:
-    """A submitted run over the numbers from 1, or over a file."""
+    """A submitted map run over the numbers from 1, or over a file."""
     given = {
         "prompt": "Label {{item}}.",
         "model": "chat" if kind == "llm" else "",
@@ -40,7 +40,7 @@ def a_map_run(*, kind: str = "llm", items: int = 3, conversation_id: int | None 
 
 
 def completed(run: MapRun) -> MapRun:
-    """Complete every item of a run, and the run."""
+    """Complete every item of a map run, and with them the run."""
     while leases := claim_of_run(run_id=run.pk, worker="test", count=8, lease_seconds=30):
         for lease in leases:
             lease.complete(json.dumps({"label": f"label {lease.row.position}"}), actor="test")

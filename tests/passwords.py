@@ -1,4 +1,4 @@
-"""Passwords for tests: hashed as the site does it, once instead of a million times."""
+"""Passwords for tests: hashed with the site's algorithm, but with one iteration."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 
 class QuickHasher(PBKDF2PasswordHasher):
-    """Says with each hash how it was made, so that a site's own processes can check it."""
+    """Each hash names its algorithm and iterations, so a site's process can check it."""
 
     iterations = 1

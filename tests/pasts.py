@@ -1,4 +1,4 @@
-"""Projects with a past: sessions, arcs and epochs, each of exactly what a test names."""
+"""Create projects with sessions, arcs and epochs from exactly what a test names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_project(name: str = "harbour", workspace: Workspace | None = None) -> Proj
 
 
 def a_session(project: Project | None, *texts: str, **options: Any) -> ConversationRecord:
-    """A conversation of a project, in which these texts were said."""
+    """A conversation of a project with these texts."""
     workspace = None if project is None else project.workspace
     conversation = a_conversation(*(texts or ("hello", "how are you?")), workspace=workspace, **options)
     Conversation.objects.filter(pk=conversation.conversation_id).update(project=project)
@@ -35,7 +35,7 @@ def a_session(project: Project | None, *texts: str, **options: Any) -> Conversat
 def a_session_summary(
     conversation_id: int, content: str | None = None, *, supersedes: SessionSummary | None = None, **values: Any
 ) -> SessionSummary:
-    """What a conversation came to, resting on its context as it is now."""
+    """A session summary, made from the conversation's current active context."""
     items = list(ContextItem.objects.filter(conversation_id=conversation_id).order_by("ordinal"))
     messages = Message.objects.in_bulk([item.message_id for item in items if item.message_id])
     summaries = Summary.objects.in_bulk([item.summary_id for item in items if item.summary_id])
@@ -71,7 +71,7 @@ def a_session_summary(
 
 @transaction.atomic
 def a_summary_over(children: Sequence[SessionSummary], content: str | None = None, **values: Any) -> SessionSummary:
-    """An arc of these sessions, or an epoch of these arcs."""
+    """An arc summary of these sessions, or an epoch summary of these arcs."""
     made = _summary(
         children[0].workspace,
         children[0].project,

@@ -1,4 +1,4 @@
-"""Ledgers of what a test has left behind: they verify, import into an empty database, and come out byte for byte."""
+"""Check that the ledgers of a test's conversations survive a round trip."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tests.conversations.ledger.ledgers import another_database, verified
 
 
 def assert_ledgers_survive(conversation_ids: Iterable[int] | None = None) -> None:
-    """Export each conversation, verify it with both verifiers, import it elsewhere, and export the same bytes again.
+    """Export, verify and import conversations; a second export has the same bytes.
 
-    Without ids, every conversation. Nothing may be at work on the database any more. What the import needs is an empty
-    database, for ids of summaries exist once: all tables are emptied in a transaction that is rolled back.
+    The default is all conversations. Both verifiers check each ledger. No other process may still use the database. Ids
+    of summaries are unique, so the import needs an empty database: all tables are emptied in a transaction that is
+    rolled back.
     """
     found = Conversation.objects.select_related("workspace").order_by("conversation_id")
     if conversation_ids is not None:

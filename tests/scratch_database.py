@@ -1,6 +1,6 @@
-"""A database for one run of a measurement: made before Django is set up, migrated, and gone when it is over.
+"""A database for one measurement, which is removed at the end.
 
-Durable, unlike that of the tests: what a commit costs is part of what is measured.
+Unlike the database of the tests it is durable: the cost of a commit is part of the measurement.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from tests.guardian import a_directory, have_it_guarded
 
 @contextmanager
 def scratch_database() -> Iterator[None]:
-    """Within, Django is set up on an empty LCM database: on the server of LCM_DATABASE_URL, or on one of its own."""
-    # Whoever stops the measurement, by either signal, stops its server, too; and so does a kill, in disorder.
+    """Set up Django on an empty LCM database during the block.
+
+    The database is on the server of LCM_DATABASE_URL, or on a server of its own.
+    """
+    # SIGTERM and SIGINT stop the measurement and then its server; after SIGKILL, the guardian stops the server.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     have_it_guarded()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcmsite.settings")
-    # A measurement prints a table; what the site would log of it says nothing more.
+    # A measurement prints a table, and the site's log would add nothing to it.
     os.environ.setdefault("LCM_LOG_LEVEL", "ERROR")
     url = os.environ.get("LCM_DATABASE_URL", "")
     with _database_on(url) if url else _own_server():

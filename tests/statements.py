@@ -1,4 +1,4 @@
-"""Count the statements that go to the database, and the rows that they read."""
+"""Count the statements that are sent to the database, and the rows they read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REAL = psycopg.Cursor.execute
 
 @contextmanager
 def counted_statements() -> Iterator[list[str]]:
-    """The statements sent within, as they are written."""
+    """Yield a list of the SQL statements that are sent during the block."""
     sent: list[str] = []
 
     def execute(cursor: psycopg.Cursor[Any], query: Any, *args: Any, **options: Any) -> Any:
@@ -31,14 +31,14 @@ def counted_statements() -> Iterator[list[str]]:
 
 
 def rows_gone_through() -> int:
-    """How many rows the server has gone through in this transaction so far, in tables and by way of indexes."""
+    """How many rows this transaction has read so far, in tables and through indexes."""
     with connection.cursor() as cursor:
         cursor.execute(_GONE_THROUGH)
         return int(cursor.fetchone()[0])
 
 
 def rows_handled(statement: str, values: Mapping[str, Any]) -> int:
-    """How many rows all steps of a statement's plan had in their hands, those included that they looked at in vain."""
+    """How many rows all steps of a plan processed, including rows filtered out."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
         ((explained,),) = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Summaries made by the store's own methods, one at a time and of exactly the sources a test names."""
+"""Create single summaries of exactly the sources that a test names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 
 def a_new_summary(conversation_id: int, **changes: Any) -> NewSummary:
-    """A leaf of the first message, not yet written."""
+    """A leaf summary of the first message, not yet stored."""
     values: dict[str, Any] = {
         "conversation_id": conversation_id,
         "kind": SummaryKind.LEAF,
@@ -54,7 +54,7 @@ def a_summary_of(
     item_tokens: int | None = None,
     level: Level = Level.NORMAL,
 ) -> SummaryRecord:
-    """A summary of these messages and older summaries, put in their place in the context."""
+    """Store a summary of these messages and summaries, which replaces them."""
     messages = list(Message.objects.filter(conversation_id=conversation_id, seq__in=seqs).order_by("seq"))
     sources = [Summary.objects.get(pk=summary.summary_id) for summary in summaries]
     text = content or f"What was said, part {next(_numbers)}."

@@ -1,4 +1,4 @@
-"""What a run of the tests takes over from whoever started it: nothing of LCM but the address of a server."""
+"""Isolate a test run from the environment: it keeps only LCM_DATABASE_URL of LCM."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ KEPT = "LCM_DATABASE_URL"
 
 
 def leave_the_callers_settings() -> None:
-    """Have Django find its settings in an environment without the caller's `LCM_*`; for conftest, before it reads them.
+    """Remove the caller's `LCM_*` variables, before conftest reads the settings.
 
-    A worker of the run is its child: what is in its environment, the run itself has put there.
+    A worker keeps its `LCM_*` variables: it is a child of the run, which has set them.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         theirs = [name for name in os.environ if name.startswith("LCM_") and name != KEPT]

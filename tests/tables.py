@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 
 def in_columns(rows: Sequence[Sequence[str]], *, to_the_right: Collection[int] = ()) -> str:
-    """The rows below each other, each column as wide as its widest cell."""
+    """Format rows as a text table; each column is as wide as its widest cell."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
@@ -18,5 +18,5 @@ def in_columns(rows: Sequence[Sequence[str]], *, to_the_right: Collection[int] =
 
 
 def met(is_met: bool | None) -> str:
-    """The verdict on a goal; nothing where there is none."""
+    """The verdict on a goal: "met" or "NOT MET"; "" without a goal."""
     return {None: "", True: "met", False: "NOT MET"}[is_met]

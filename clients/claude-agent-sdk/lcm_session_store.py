@@ -45,7 +45,7 @@ Json = dict[str, Any]
 
 
 class LcmRefusal(Exception):
-    """LCM answered with an error status."""
+    """LCM's response has an error status."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(f"LCM answered {status} ({code}): {detail}")
@@ -107,7 +107,7 @@ class _Place:
 
     @property
     def name(self) -> str:
-        """The name of its first conversation; those after a deletion append a number."""
+        """The first conversation's name; after a deletion, the next adds a number."""
         parts = [self.project, self.session, *([self.subpath] if self.subpath else [])]
         return ":".join([PREFIX, *(re.sub("[%:#]", lambda mark: quote(mark[0], safe=""), part) for part in parts)])
 
@@ -124,10 +124,10 @@ class LcmSessionStore(SessionStore):
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, *, timeout: float = 30) -> None:
-        """The defaults are LCM_BASE_URL and LCM_TOKEN; the key needs the scope `write`."""
+        """Use LCM_BASE_URL and LCM_TOKEN by default; the key needs the scope `write`."""
         address = url or os.environ.get("LCM_BASE_URL") or "http://127.0.0.1:8000"
         self._rest = _Rest(address.rstrip("/"), token or os.environ.get("LCM_TOKEN", ""), timeout)
-        # One append per session at a time: it reads, folds and writes the summary.
+        # Appends to one transcript run one at a time: each reads, updates and rewrites the session's summary.
         self._locks: WeakValueDictionary[_Place, anyio.Lock] = WeakValueDictionary()
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
@@ -173,7 +173,7 @@ class LcmSessionStore(SessionStore):
         conversation = self._open(place)
         path = f"conversations/{conversation['conversation_id']}/"
         for batch in _batches(entries):
-            # Messages first: each has an idempotency key, so a retry stores none twice.
+            # Append messages first: each has an idempotency key, so a retry stores none twice.
             self._append_messages(path, batch)
             self._rest.send("POST", path + "journal/", {"entries": batch})
         if not place.subpath:
@@ -195,7 +195,7 @@ class LcmSessionStore(SessionStore):
             except LcmRefusal as refused:
                 if refused.status not in (400, 409, 413, 422):
                     raise
-                # The journal still gets the whole entry.
+                # Go on: the journal still gets the whole entry.
                 logger.warning("an entry is no message for LCM: %s", refused.code)
 
     def _fold(self, conversation: Json, path: str, key: SessionKey, entries: list[SessionStoreEntry]) -> None:

@@ -37,10 +37,10 @@ USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Caller:
-    """Who is calling: their workspace, and their rights in it.
+    """The authenticated caller: the workspace, and the caller's rights in it.
 
-    `is_operator` is true for the operator at the command line and for superusers. An API key belongs to a workspace, so
-    its holder is never an operator.
+    `is_operator` is true for the site administrator: at the command line without a key, and superusers. An
+    API key belongs to one workspace, so its holder never is.
     """
 
     scope: Scope
@@ -54,7 +54,7 @@ class Caller:
             raise Forbidden(f"This needs a key with the scope {needed}.")
 
     def require_operator(self) -> None:
-        """Raise Forbidden unless the caller is an operator of the site."""
+        """Raise Forbidden unless the caller is a site administrator."""
         if not self.is_operator:
             raise Forbidden(
                 "This belongs to the whole site, not to a workspace: only its operator may call it, at the command "
@@ -66,7 +66,7 @@ class Caller:
         return any(_RUNG[held] >= _RUNG[needed] for held in self.key_scopes)
 
 
-# A scope includes those before it.
+# Each scope includes the scopes before it.
 _RUNG = {scope: rung for rung, scope in enumerate(KeyScope)}
 
 
@@ -100,7 +100,7 @@ def caller_of_header(authorization: str) -> Caller:
 def caller_of(key: str) -> Caller:
     """Return the holder of a key; Unauthenticated if unknown, revoked or expired.
 
-    Each key is looked up once a second at most, so that every process refuses a revoked key within a second. Its use is
+    A cached result is valid for one second, so every process refuses a revoked key within a second. The use of a key is
     recorded once a minute.
     """
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
@@ -138,7 +138,7 @@ def _record_use(row: ApiKey, now: datetime) -> None:
     """Record that the key is in use, unless it was recorded within the last minute."""
     before = now - USE_IS_RECORDED_EVERY
     if row.last_used_at is None or row.last_used_at < before:
-        # Callers may still read from a database that is read-only, as on a full disk.
+        # The database may be read-only, for example on a full disk; callers can still read then.
         with suppress(InternalError):
             unrecorded = Q(last_used_at=None) | Q(last_used_at__lt=before)
             ApiKey.objects.filter(unrecorded, pk=row.pk).update(last_used_at=now)

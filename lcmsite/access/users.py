@@ -29,7 +29,7 @@ class PeopleBackend(ModelBackend):
         if not rows:
             return super().get_user(user_id)
         user = rows[0].user
-        # Cached for this request alone: the next one loads the user and their roles again.
+        # Cached only for this request: the next one loads the user and the roles again.
         user.found_memberships = rows  # type: ignore[attr-defined]
         return user if self.user_can_authenticate(user) else None
 
@@ -102,7 +102,7 @@ def remove(scope: Scope, *, username: str) -> None:
 def reset_password(scope: Scope, *, username: str) -> NewPassword:
     """Set and return a generated password for a user, and end their sessions.
 
-    For the site's operator, not for admins: the user may belong to workspaces of other admins, too.
+    Only for the site administrator: the user may belong to workspaces of several admins.
     """
     user = _user(username)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
@@ -129,14 +129,14 @@ def _not_a_member(username: str) -> NotFound:
 
 
 def _require_another_admin(scope: Scope, user: User) -> None:
-    """Raise Conflict if a member takes away the only admin of a workspace.
+    """Raise Conflict if this would leave the workspace without an admin.
 
-    The operator, superusers and holders of keys may: they can make another one.
+    A superuser may remove another user. The command line and API keys are not restricted: they can add an admin.
     """
     kind, _, name = scope.actor.partition(" ")
     if kind != "user":
         return
-    # Locked until the commit, so that of two admins who leave, or remove each other, at once, one finds the other gone.
+    # Lock the rows until the commit: if two admins leave or remove each other at once, the second sees the change.
     admins = Membership.objects.select_for_update().filter(workspace_id=_workspace(scope), role=Role.ADMIN)
     holders = set(admins.order_by("membership_id").values_list("user_id", flat=True))
     if holders != {user.pk}:
@@ -148,7 +148,7 @@ def _require_another_admin(scope: Scope, user: User) -> None:
 
 
 def _workspace(scope: Scope) -> int:
-    """The id of the scope's workspace; raises Invalid without one."""
+    """The id of the scope's workspace; raises Invalid if it has none."""
     if scope.workspace_id is None:
         raise Invalid("A person belongs to a workspace; say to which.")
     return scope.workspace_id

@@ -17,7 +17,7 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
     """Create a workspace; Conflict if the name is taken, Invalid if it is unusable."""
     checked_workspace(name)
     if "/" in name or name in (".", ".."):
-        # The name is a segment of the paths of pages.
+        # The name is a segment of the URLs of pages.
         raise Invalid("A workspace's name has no slash in it, and is more than dots.")
     row, is_new = Workspace.objects.get_or_create(name=name)
     if not is_new:

@@ -1,5 +1,5 @@
-"""Render answers as short text for a model, without empty fields or hashes.
+"""Render results as short text for a model, without empty fields or hashes.
 
-Stored texts are rendered verbatim; around them is only what a reader needs to go on. Records without a renderer of
-their own get a line for each field.
+Stored texts are rendered verbatim. Other lines contain only what a model needs for its next call. A record without its
+own renderer gets one line for each field.
 """

@@ -23,7 +23,7 @@ def minute(moment: datetime) -> str:
 
 
 def period(first: datetime, last: datetime) -> str:
-    """The range between two times; a day that both share is written once."""
+    """The range between two times; if both are on one day, it is written once."""
     begin, end = minute(first), minute(last)
     if begin == end:
         return begin

@@ -29,11 +29,11 @@ from retrieval.types import (
     SummaryOutline,
 )
 
-# A complete message below this is labelled by its seq alone: an id would add too many tokens to it.
+# A complete message with fewer tokens is labelled only by its seq: its id would add too many tokens.
 SHORT_TOKENS = 200
-# The most outlines rendered; the structured content of the answer has all of them.
+# Maximum number of outlines rendered; the structured content of the result contains all of them.
 MOST_OUTLINES = 8
-# The most names rendered of the list at the end of a condensed summary; its sources list them, too.
+# Maximum number of names rendered from the list at the end of a condensed summary; its sources list all of them.
 MOST_NAMES = 12
 # On a page of more than MANY_MATCHES, each snippet is cut to NARROW characters.
 MANY_MATCHES, NARROW = 10, 170
@@ -64,7 +64,7 @@ def _(found: GrepResult) -> str:
 
 
 def summary_of_search(found: GrepResult) -> str:
-    """How many matches a page has, and how they were found."""
+    """The number of matches on a page, and how they were found."""
     relaxed = ", any of the words" if found.relaxed else ""
     note = f" {found.note}" if found.note else ""
     return f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.{note}"
@@ -137,7 +137,7 @@ def _(described: Description) -> str:
 
 
 def _content_with_few_names(described: Description) -> str | None:
-    """The content; that of a condensed summary with only the first names listed."""
+    """The content; in a condensed summary, the list of names is shortened."""
     if not described.depth or not described.content:
         return described.content
     return with_few_names(described.content, most=MOST_NAMES, hint="lcm_expand shows them")
@@ -205,7 +205,7 @@ def _(node: CoveringNode) -> str:
 @text_of.register
 def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
     gap = None if isinstance(expanded, SessionExpansion) else expanded.gap
-    # The cursor says that there is more.
+    # A cursor already shows that there is more, so the note is left out.
     note = None if expanded.cursor else expanded.note
     return lines((_items(expanded.items, gap), note, cursor_line(expanded.cursor)))
 
@@ -265,7 +265,7 @@ def _(context: AssembledContext) -> str:
 
 
 def summary_of_context(context: AssembledContext) -> str:
-    """What a context costs, and what it leaves out."""
+    """The tokens of a context, and the number of items that it leaves out."""
     left_out = context.left_out
     over = ", over budget" if context.over_budget else ""
     return (

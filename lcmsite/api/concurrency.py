@@ -1,7 +1,7 @@
-"""Limit concurrent operations, fairly to callers; cancel those without a client.
+"""Limit concurrent operations fairly; cancel those whose client disconnected.
 
-The server has more threads than operations may run at once; other operations wait for a short time, and are then
-refused. Each process has its own limits, because they keep threads of that process free.
+An operation above the limit waits for a short time, and is then refused. The server has more threads than this limit,
+so operations can wait in them. Each process has its own limits, because they keep threads of that process free.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from prometheus_client import Counter
 
 from conversations.errors import LcmError, Unavailable
 
-# Requests of one process that may wait here, each in a thread.
+# Maximum number of requests of one process that wait here, each in a thread.
 MOST_WAITING = 58
 LONGEST_WAIT_SECONDS = 5.0
 
 TOO_MANY_AT_ONCE = Counter(
     "lcm_too_many_at_once_total", "Requests refused because too much ran at once: heavy or other.", ["kind"]
 )
-# Shown from the start: no rate can be computed for a series that begins with its first event.
+# Create both series at the start, with 0: Prometheus computes no rate for the first event of a new series.
 for _kind in ("heavy", "other"):
     TOO_MANY_AT_ONCE.labels(_kind)
 
@@ -41,14 +41,14 @@ DISCONNECTED = "lcm.disconnected"
 
 
 class TooManyAtOnce(LcmError):
-    """Too many operations run at once: in all, of this caller, or heavy ones."""
+    """Too many operations run at once: in total, for this caller, or heavy ones."""
 
     code = "too_many_at_once"
     retryable = True
 
 
 class QueueFull(Exception):
-    """The queue has no room, in all or for this caller."""
+    """The queue is full, in total or for this caller."""
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Share:
-    """The most places, in all and for one caller."""
+    """Maximum number of entries, in total and for one caller."""
 
     in_all: int
     of_one_caller: int
@@ -73,7 +73,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much may run and wait at once, and how much of that may be heavy."""
+    """How many entries may run and wait at once, and how many of them may be heavy."""
 
     running: Share
     waiting: Share
@@ -82,7 +82,7 @@ class Limits:
 
     @classmethod
     def of_operations(cls, at_once: int, *, waiting: int = MOST_WAITING) -> Self:
-        """Limits that keep places free of heavy operations, and for a second caller."""
+        """Limits that leave room for light operations and for a second caller."""
         heavy = max(1, at_once // 2)
         return cls(
             running=Share(at_once, max(1, at_once - 1)),
@@ -99,7 +99,7 @@ class Limits:
 
 @dataclass
 class FairQueue:
-    """Gives a free place to the caller with the fewest running, then by arrival."""
+    """Admits the caller with the fewest running entries first, then by arrival."""
 
     limits: Limits
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -109,7 +109,7 @@ class FairQueue:
     def enter(self, place: Place) -> bool:
         """Return True to run now, False to wait; QueueFull if neither is possible."""
         with self._lock:
-            # Waiting entries need not go first: had there been room for one, `leave` would have admitted it.
+            # No waiting entry could run now: `leave` has admitted all that fit. So this one overtakes nobody.
             if self._may_run(place):
                 self._running.append(place)
                 return True
@@ -127,13 +127,13 @@ class FairQueue:
             return True
 
     def leave(self, place: Place) -> None:
-        """Release a running place and admit waiting ones; once released, do nothing."""
+        """End a running entry and admit waiting ones; a second call does nothing."""
         with self._lock:
             if place not in self._running:
                 return
             self._running.remove(place)
             while ready := [each for each in self._waiting if self._may_run(each)]:
-                # Of equals, `min` returns the first, which arrived first.
+                # On a tie, `min` returns the first entry, which arrived first.
                 admitted = min(ready, key=lambda each: sum(other.caller == each.caller for other in self._running))
                 self._waiting.remove(admitted)
                 self._running.append(admitted)
@@ -151,7 +151,7 @@ def _has_room(taken: Collection[Place], place: Place, share: Share, heavy_share:
 
 @dataclass
 class Gate(FairQueue):
-    """Admits the operations of a process, each in its thread."""
+    """Limits the operations of a process; each waits in its thread."""
 
     longest_wait: float = LONGEST_WAIT_SECONDS
 
@@ -162,7 +162,7 @@ class Gate(FairQueue):
         place = Place(caller, admitted.set, heavy)
         try:
             if not self.enter(place):
-                # Others may need the connection while this thread waits.
+                # Return the database connections to the pool: others may need them while this thread waits.
                 for each in connections.all(initialized_only=True):
                     if not each.in_atomic_block:
                         each.close()
@@ -207,7 +207,7 @@ class Disconnected:
         callback()
 
     def forget_callbacks(self) -> None:
-        """Drop the callbacks of a finished request; the connection may serve more."""
+        """Drop the callbacks of a finished request: its connection may serve another."""
         with self._lock:
             self._callbacks.clear()
 
@@ -238,13 +238,13 @@ def cancelled_with_client() -> Iterator[None]:
         raise Unavailable("The client has disconnected.", code="client_disconnected")
     connection: Any = connections[DEFAULT_DB_ALIAS]
     over = threading.Event()
-    # Held during a cancel: after the block, the connection may serve another request.
+    # Held during a cancel, so that the block cannot end: its connection could then already serve another request.
     lock = threading.Lock()
 
     def cancel_until_over() -> None:
         if not over.is_set():
             CANCELLED.inc()
-        # Repeatedly: between two statements there is nothing to cancel.
+        # Cancel repeatedly: a cancel between two statements has no effect.
         while True:
             with lock:
                 if over.is_set():
@@ -254,7 +254,7 @@ def cancelled_with_client() -> Iterator[None]:
                         connection.connection.cancel_safe(timeout=LONGEST_CANCEL_SECONDS)
             over.wait(SECONDS_BETWEEN_CANCELS)
 
-    # In a thread of its own: the signal may come from the event loop.
+    # Cancel in a separate thread: the callback may run on the event loop, which must not block.
     client.add_callback(threading.Thread(target=cancel_until_over, name="cancel", daemon=True).start)
     try:
         yield

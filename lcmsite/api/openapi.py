@@ -25,7 +25,7 @@ from lcmsite.catalogue.problems import KINDS
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"
 
-# Refused by the web server itself, without LCM's problem in JSON.
+# The web server itself refuses such a request, so the response has no JSON problem.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
 _INSTEAD = "The operator calls it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
@@ -76,7 +76,7 @@ class CompletedSchema(AutoSchema):
 
 
 class OperationSchema(CompletedSchema):
-    """Documents a verb of a path by its operation of the catalogue."""
+    """Documents one HTTP verb of a path from its operation in the catalogue."""
 
     view: Any
 
@@ -142,7 +142,7 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
         if name in in_path:
             yield path_parameter(operation.params, name)
         elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
-            # A path with one conversation takes no list of several.
+            # A path that names one conversation takes no list of conversations.
             yield OpenApiParameter(
                 name,
                 type=_undescribed(schema),
@@ -222,13 +222,13 @@ def complete_document(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     shared.setdefault("schemas", {}).update(sorted(components.items()))
     shared["responses"] = _shared_responses()
     shared["headers"] = {"X-Request-ID": _REQUEST_ID_HEADER}
-    # In the catalogue's order, which begins where a newcomer does; by default the paths decide.
+    # In the catalogue's order, basic operations first; the default would be the order of the paths.
     result["tags"] = [{"name": chapter} for chapter in dict.fromkeys(each.chapter for each in CATALOGUE)]
     return result
 
 
 def _links(operation: Operation) -> dict[str, Any]:
-    """Links from an answer to operations that take its ids; none for lists."""
+    """Links from a response to operations that take its ids; none for lists."""
     from lcmsite.catalogue.operations import CATALOGUE
 
     found = {name: f"$response.body#/{name}" for name in _ids(operation.returns)}

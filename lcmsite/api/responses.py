@@ -23,14 +23,14 @@ def problem_response(error: BaseException, request: HttpRequest | Request | None
     """The response to an error: its problem in JSON, with status and headers."""
     problem = problem_of(error)
     if problem is INTERNAL and request is not None:
-        # As Django does for unhandled errors: the signal's receivers write the log.
+        # Django sends this signal for unhandled errors; its receivers write the log.
         got_request_exception.send(sender=problem_response, request=request)
     content = as_bytes(problem.as_json())
     return HttpResponse(content, status=problem.status, content_type=JSON, headers=problem.headers)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """DRF's EXCEPTION_HANDLER."""
+    """DRF's EXCEPTION_HANDLER: respond to an error of a view."""
     return problem_response(error, context["request"])
 
 
@@ -39,7 +39,7 @@ def bad_request_response(request: HttpRequest, exception: Exception) -> HttpResp
     if request.path.startswith(API):
         return problem_response(exception)
     if isinstance(exception, DisallowedHost):
-        # Readable in a browser: this is what people see if a new host name is not configured yet.
+        # Plain text for a browser: people see this if a new host name is not configured yet.
         return HttpResponseBadRequest(problem_of(exception).detail, content_type="text/plain")
     return defaults.bad_request(request, exception)
 

@@ -1,4 +1,4 @@
-"""Stream a file's bytes, or a ledger while it is read. Only REST has these."""
+"""Stream a file's bytes, or a ledger while it is read; only REST offers these."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
     ),
 )
 def download(self: object, request: Request, file_id: str) -> HttpResponseBase:
-    """The bytes of a file, or those of one requested range."""
+    """The bytes of a file, or of the requested range."""
     caller: Any = request.user
     return download_response(request, caller, file_id)
 
@@ -78,7 +78,7 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
 
 
 def _requested_range(request: HttpRequest | Request) -> tuple[int, int | None] | None:
-    """First byte and length of the Range header; None without a usable one."""
+    """First byte and length in the Range header; None if it is missing or unusable."""
     found = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     if found is None:
         return None
@@ -108,7 +108,7 @@ class HeldStream:
         return self.lines
 
     def close(self) -> None:
-        # The lines first: their transaction has to end before the resources are released.
+        # Close the lines first: their transaction has to end before the resources are released.
         with self.held:
             self.lines.close()
 

@@ -1,8 +1,8 @@
-"""The rate limit of a key (LCM_RATE_LIMIT), in requests a minute.
+"""The rate limit of a key (LCM_RATE_LIMIT), in requests per minute.
 
-The count is kept in Django's cache: in Redis where LCM_REDIS_URL names one, else in a table of the database. A process
-reserves requests in blocks, so that most requests need no cache access. The processes never let through more than the
-limit; a key that spreads its requests over several of them may be refused up to one block a process too early.
+The count is kept in Django's cache: in Redis if LCM_REDIS_URL is set, else in a database table. A process reserves
+requests in blocks, so that most requests need no cache access. All processes together never exceed the limit. If a key
+spreads its requests over several processes, it may be refused too early, by up to one block per process.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from conversations.errors import LcmError
 from lcmsite.access.keys import Caller, caller_of_header
 
 WINDOW_SECONDS = 60
-# The share of the limit that a process reserves at once.
+# The share of the limit that a process reserves in one step.
 BLOCK = 1 / 100
-# Above this number all windows are dropped, and begin again with a new block.
+# Above this number of windows, all are dropped; each key then reserves a new block.
 MOST_WINDOWS = 10_000
 RATE_LIMITED = Counter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 
@@ -68,10 +68,10 @@ class Allowance:
 
 @dataclass
 class Window:
-    """The requests of one key in one minute, as far as this process knows."""
+    """The requests of one key in one minute, as known to this process."""
 
     limit: int
-    # `reserved`: reserved by this process and not made yet; `unreserved`: reserved by no process.
+    # `reserved`: reserved by this process and not used yet. `unreserved`: not reserved by any process.
     reserved: int = 0
     unreserved: int = 1
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -141,5 +141,5 @@ def _add(name: str, requests: int) -> int:
         try:
             return cache.incr(name, requests) - requests
         except ValueError:
-            # The cache takes no writes, as on a full disk: reading goes on, and this process counts alone.
+            # The cache cannot be written, for example on a full disk: requests go on, and this process counts alone.
             return 0

@@ -1,6 +1,6 @@
-"""REST: one generic view over the catalogue; a path is a class, a verb a method.
+"""REST: one generic view over the catalogue, with a subclass for each path.
 
-Params come from path, query and body; the result goes out as JSON.
+Params come from path, query and body; the response is JSON.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class MayPerform(BasePermission):
 
 
 class CatalogueView(ViewSet):
-    """One path; each of its verbs performs one operation."""
+    """One path; each of its HTTP verbs performs one operation."""
 
     authentication_classes = (BearerKey,)
     permission_classes = (MayPerform,)
@@ -147,7 +147,7 @@ def _view(path: str, operations: list[Operation]) -> Callable[..., HttpResponseB
     )
     if any(each.immutable for each in operations):
         view = conditional_page(view)
-    # Compression is safe from BREACH: without cookies, no third party can make a caller send requests.
+    # BREACH attacks on compression are impossible: without cookies, no third party can make a caller send requests.
     compressed: Callable[..., HttpResponseBase] = gzip_page(view)
     return compressed
 
@@ -158,7 +158,7 @@ def _views() -> dict[str, Callable[..., HttpResponseBase]]:
     for operation in CATALOGUE:
         for each in operation.paths:
             by_path[each].append(operation)
-    # Django takes the first match: literal segments go before placeholders.
+    # Django takes the first match, so literal segments come before placeholders.
     views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
     return views | {
         DOWNLOAD: StreamView.as_view({"get": "download"}),
@@ -230,7 +230,7 @@ def _query(request: Request) -> dict[str, list[str]]:
 
 
 def _body(request: Request) -> Any:
-    """The parsed body, {} without one; refuses unknown length or Content-Encoding."""
+    """The parsed body ({} if empty); refuses an unknown length or Content-Encoding."""
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise LengthRequired("The request must say in Content-Length how long its body is.")
     if request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower() not in ("", "identity"):

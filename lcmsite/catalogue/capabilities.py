@@ -1,4 +1,4 @@
-"""Describe this LCM in one answer: operations by level, limits, settings."""
+"""Describe this LCM in one response: operations by level, limits, settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LIMITS = ("max_request_bytes", "request_timeout_seconds", "rate_limit")
 
 
 class CapabilityParams(Params):
-    """Which level to describe, and in what detail."""
+    """The level to describe, and the amount of detail."""
 
     level: Annotated[int, Field(ge=DISCOVER, le=DELEGATE), WHOLE] = optional("Only the operations of this level.")
     full: Flag = optional("Whether to return the JSON Schema of each operation's params, not only its name.")
@@ -55,10 +55,10 @@ class CapabilityParams(Params):
 
 @dataclass(frozen=True)
 class CapableOperation:
-    """An operation: its name on each face, who may call it, and what it takes.
+    """An operation: its name on each interface, who may call it, and its params.
 
-    `path` is that of the REST API, `everywhere` a second path for the whole workspace, `tool` its name over MCP if it
-    is offered to agents. `needs` is the scope that an API key must have, or `operator` if no key may call it.
+    `path` is the REST path; `everywhere` is a second path, for the whole workspace. `tool` is the MCP name, if agents
+    have the operation. `needs` is the scope that an API key must have, or `operator` if no key may call it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class CapabilityLevel:
 
 @dataclass(frozen=True)
 class CapabilitySummary:
-    """Version, operations by level, limits of a request, and settings in force."""
+    """Version, operations by level, limits of a request, and current settings."""
 
     version: str
     openapi: str
@@ -105,9 +105,9 @@ class CapabilityList(Scoped, ABC):
     def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
         """Describe what this LCM can do: operations by level, limits and settings.
 
-        Level 0 is this description, 1 storing and listing, 2 summaries and reading, 3 delegated work. Each operation
-        comes with its command, its path, its tool, the scope it needs, and the name of its params; with `full`, also
-        with their JSON Schema. The settings are the defaults of all conversations; a conversation may override some.
+        The levels are 0 (this description), 1 (storing and listing), 2 (summaries and reading) and 3 (delegated work).
+        Each operation is listed with its command, path, tool, required scope and params; with `full`, also with the
+        JSON Schema of the params. The settings are the defaults; a conversation may override some of them.
         """
         levels = PURPOSES if level is None else (level,)
         return CapabilitySummary(

@@ -1,4 +1,4 @@
-"""Resolve the names that people and agents give to conversations to ids."""
+"""Find the id of a conversation from what a person or an agent typed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ SESSION = "session:"
 
 
 def conversation_named(given: str, *, scope: Scope) -> int | str:
-    """The id of a conversation given by id or session; `session:7` is a session.
+    """The id of a conversation that is given by its id or its session name.
 
-    Raises NotFound for a session that is not in the scope. Ids are not looked up.
+    `session:7` is the session with the name 7. Raises NotFound if the scope has no such session. Ids are not checked.
     """
     if given.isascii() and given.isdigit():
         return given

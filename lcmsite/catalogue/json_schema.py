@@ -43,7 +43,7 @@ class Generator(GenerateJsonSchema):
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
-        # Left out here: `of_params` adds the defaults of the service's method.
+        # Leave out the default: `of_params` adds the defaults of the service's method.
         return self.generate_inner(schema["schema"])
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:

@@ -1,6 +1,6 @@
 """Parse JSON strictly, and render frozen records as JSON, for every interface.
 
-The encoder does not check for infinite numbers and other time zones, as results contain neither.
+The encoder does not check for infinite numbers or other time zones, because results contain neither.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse(text: str | bytes) -> Any:
     except (json.JSONDecodeError, _NotJson) as wrong:
         raise Invalid(f"This is not JSON in UTF-8: {str(wrong)[:200]}.", code="malformed_json") from None
     except ValueError:
-        # Only int() is left to raise this: Python limits the digits of an int, as parsing is quadratic in them.
+        # Here only int() can raise this: Python limits the digits of an int, because parsing time is quadratic.
         most = sys.get_int_max_str_digits()
         raise Invalid(f"A whole number in this JSON has more than {most} digits.", code="malformed_json") from None
     except RecursionError:
@@ -120,13 +120,13 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         kind: Any = type(value)
         names = _names(kind)
-        # What is null is left out.
+        # Null fields are left out.
         fields = {name: each for name, each in vars(value).items() if each is not None}
         return {names.get(name, name): fields[name] for name in fields if names.get(name, name)} if names else fields
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Decimal):
-        # As text: many parsers would lose digits of a JSON number.
+        # Written as a string: many parsers would lose digits of a JSON number.
         return format(value, "f")
     if isinstance(value, Mapping):
         return dict(value)

@@ -57,7 +57,7 @@ class ChatMessage(Foreign):
     content: str | list[dict[str, Any]] | None = None
     name: Text = None
     idempotency_key: IdempotencyKey = None
-    # Each is parsed for one role only, and kept unchanged for any other.
+    # LCM parses each of these fields for one role only, and keeps it unchanged for the others.
     tool_call_id: Any = Field(None, description="In a tool's message, the id of the call it answers.")
     tool_calls: Any = Field(None, description="In an assistant's message, its calls, as a list of objects.")
 

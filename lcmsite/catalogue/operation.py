@@ -38,7 +38,7 @@ class Operation:
 
     - `path`: names its params in braces; `everywhere` is a second path, for the whole workspace
     - `background`: the method called instead if the param `background` is true; it returns a job, with status 202
-    - `operator_only`: only for the site's operator
+    - `operator_only`: only for the site administrator
     - `for_agents`: offered to agents over MCP, named like `tool`, or as given here
     - `heavy`: few of these run at once, and a GET is cancelled if its client disconnects (`api/concurrency.py`);
       `heavy_with` names a param that makes the operation heavy if given
@@ -76,12 +76,12 @@ class Operation:
 
     @property
     def agent_tool(self) -> str:
-        """The name of its tool over MCP; "" if agents do not have it."""
+        """The operation's MCP name; "" if agents do not have the operation."""
         return self.for_agents if isinstance(self.for_agents, str) else self.tool if self.for_agents else ""
 
     @property
     def chapter(self) -> str:
-        """Its heading in documents: "Compaction engine" for CompactionEngine."""
+        """The chapter in documents: "Compaction engine" for CompactionEngine."""
         return _INNER_CAPITAL.sub(lambda found: f" {found[1].lower()}", self.service.__name__)
 
     @property
@@ -94,7 +94,7 @@ class Operation:
 
     @property
     def description(self) -> str:
-        """The docstring of its service's method."""
+        """The docstring of the service's method."""
         return inspect.getdoc(getattr(self.service, self.method)) or ""
 
     @property
@@ -117,11 +117,11 @@ class Operation:
         return get_type_hints(getattr(self.service, self.background))["return"]
 
     def may(self, caller: Caller) -> bool:
-        """Whether this caller may call it."""
+        """Whether this caller may call the operation."""
         return caller.may(self.scope) and (caller.is_operator or not self.operator_only)
 
     def require(self, caller: Caller) -> None:
-        """Raise Forbidden unless this caller may call it."""
+        """Raise Forbidden unless this caller may call the operation."""
         caller.require(self.scope)
         if self.operator_only:
             caller.require_operator()
@@ -129,8 +129,8 @@ class Operation:
     def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
         """Authorize the caller, validate the params, and call the service.
 
-        The only way to a service for every interface. Params named `in_text` are parsed from text. Raises Forbidden,
-        Invalid, TooManyAtOnce, and the errors of the service.
+        Every interface calls services only through this method. Params named in `in_text` are parsed from text. Raises
+        Forbidden, Invalid, TooManyAtOnce, and the errors of the service.
         """
         self.require(caller)
         values = self.params.accepted(given, in_text=in_text)
@@ -156,7 +156,7 @@ def placeholders(path: str) -> tuple[str, ...]:
 
 
 def metric_name(operation: Operation, path: str) -> str:
-    """The operation's name in metrics, which differs for its second path."""
+    """The operation's name in metrics; its second path has a name of its own."""
     return operation.tool.removeprefix("lcm_") + ("" if path == operation.path else "_everywhere")
 
 

@@ -92,7 +92,7 @@ CATALOGUE: tuple[Operation, ...] = (
         paging=Paging("after_number", "number")),
     Operation(Branches, "fork_conversation", conversations.ForkParams, "POST", ONE + "forks/", "lcm_fork", scope=WRITE,
         status=201, heavy=True),
-    # The journal of raw entries of hosts.
+    # The journal: raw entries of agent programs (hosts).
     Operation(Journal, "append_entries", conversations.AppendEntriesParams, "POST", ONE + "journal/",
         "lcm_append_journal", scope=WRITE, status=201),
     Operation(Journal, "list_entries", conversations.ListEntriesParams, "GET", ONE + "journal/", "lcm_journal",
@@ -131,7 +131,7 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(SessionHistory, "list_jobs", compaction.ListHistoryJobsParams, "GET", "history-jobs/", "lcm_history_jobs",
         paging=Paging("before_id", "job_id")),
     Operation(SessionHistory, "get_job", compaction.JobParams, "GET", "history-jobs/{job_id}/", "lcm_history_job"),
-    # Hosts that compact by themselves.
+    # Agent programs (hosts) that compact by themselves.
     Operation(HostCompaction, "flush", compaction.FlushParams, "POST", ONE + "flushes/", "lcm_flush", scope=WRITE,
         status=201, background="flush_in_background", heavy=True, for_agents=True),
     Operation(HostCompaction, "record_boundary", compaction.BoundaryParams, "POST", ONE + "boundaries/", "lcm_boundary",

@@ -25,7 +25,7 @@ class Page(list[T]):
         return self.cursor_of(self[-1]) if self.more and self else None
 
     def first(self, count: int) -> Page[T]:
-        """The page cut after `count` rows; its cursor continues there."""
+        """The first `count` rows as a page; its cursor continues after them."""
         return Page(self[:count], cursor_of=self.cursor_of, more=self.more or count < len(self))
 
 
@@ -62,7 +62,7 @@ class Paging:
             record = method(**arguments, limit=limit)
             position = getattr(record, self.key)
             return replace(record, next_cursor=None if position is None else self.cursor(position))
-        # One more row shows whether the list goes on; some lists end a page early to limit its bytes.
+        # One extra row shows whether there are more; some lists end a page early to limit its bytes.
         found = method(**arguments, limit=limit + 1)
         more = len(found) > limit or getattr(found, "more", False)
         return Page(found[:limit], cursor_of=lambda row: self.cursor(getattr(row, self.key)), more=more)

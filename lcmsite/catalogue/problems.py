@@ -57,13 +57,13 @@ class HeadersTooLarge(Invalid):
 
 
 class Busy(Unavailable):
-    """Too many requests wait for the server already."""
+    """Too many requests are already waiting."""
 
     code = "busy"
 
 
 class NoSuchRange(Invalid):
-    """The range begins after the end of the file; carries the size, to resume."""
+    """The range begins after the end of the file; gives the size, to continue there."""
 
     code = "no_such_range"
 
@@ -81,7 +81,7 @@ class Contention(Conflict):
 
 @dataclass(frozen=True)
 class Kind:
-    """Status and exit code of an error class and of its unlisted subclasses."""
+    """Status and exit code of an error class, and of subclasses that are not listed."""
 
     error: type[LcmError]
     status: int
@@ -214,7 +214,7 @@ def _read_only_error() -> LcmError:
 
 
 def _database_error(error: BaseException) -> LcmError | None:
-    # Django's error wraps the driver's, whose class gives PostgreSQL's error code.
+    # Django's error wraps psycopg's, whose class tells PostgreSQL's error code.
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Contention("Another writer was at work on the same rows; nothing was changed.")

@@ -31,7 +31,7 @@ _PATTERNS = {
     "^msg_(0|[1-9][0-9]{0,18})$": "`msg_...`",
     "^[0-9A-Fa-f]{64}$": "64 hexadecimal digits",
 }
-# Larger bounds are limits of the database, and not worth showing.
+# Larger bounds are limits of the database; they are not shown.
 _FAR = 2**31
 
 
@@ -158,7 +158,7 @@ def _answer(hint: Any) -> str:
 
 def _names(hint: Any) -> str:
     if not (is_dataclass(hint) and isinstance(hint, type)):
-        # One of several records.
+        # The result is one of several records.
         return "; or ".join(_names(each) for each in get_args(hint))
     return ", ".join(f"`{each.name}`" for each in fields(hint))
 

@@ -1,5 +1,5 @@
-"""The dashboard: pages for people, over the same operations as other interfaces.
+"""The dashboard: pages for people, which call the operations of the catalogue.
 
 A page is a view and a template. `visit` authenticates the user, calls operations and shows problems; `parts` compute
-what a page draws.
+the charts and texts of pages.
 """

@@ -28,7 +28,7 @@ TABS: Mapping[str, str] = {
     "plans": "Plan", "conversation-files": "Files", "conversation-trust": "Trust",
 }  # fmt: skip
 
-# For these pages the link of another page is marked as current, although their URL is not below its URL.
+# Pages without a link of their own: the link of the page on the right is marked as current.
 UNDER = {"import": "conversations", "message": "conversations", "boundaries": "conversation-runs"}
 # The URLs of these pages are prefixes of the URLs of other pages.
 ROOTS = frozenset({"overview", "transcript"})
@@ -53,7 +53,7 @@ def tabs(visit: Visit, conversation_id: int) -> list[Link]:
 
 
 def _links(visit: Visit, pages: Mapping[str, str], **path: Any) -> list[Link]:
-    """Links to those of the pages that this user may open; the current one is marked."""
+    """Links to the pages that this user may open; the current page is marked."""
     here, match = visit.request.path, visit.request.resolver_match
     belongs_to = UNDER.get(match.url_name or "") if match else None
     links = []

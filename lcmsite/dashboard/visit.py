@@ -71,7 +71,7 @@ class Visit:
         given = {**texts, **{name: value for name, value in params.items() if value is not None}}
         unknown = given.keys() - operation.params.model_fields.keys()
         if operation.paging is not None and unknown == {operation.paging.argument}:
-            # URLs of pages name a row; the operation takes a cursor.
+            # The URL of a page names a row; the operation takes a cursor instead.
             given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
         return operation.perform(self.caller, given, in_text=texts).result
 
@@ -138,8 +138,8 @@ def page(
 ) -> Callable[[View], View]:
     """Decorate a function of a Visit as a view, for members with this scope.
 
-    `operator_only` pages are for superusers. An LcmError is passed to `on_refusal` with the Visit, as a Problem, for
-    example to show the form again. Without `on_refusal`, the problem is shown as a page, or as a part of one.
+    A page with `operator_only` is only for superusers. If the view raises LcmError, `on_refusal` gets the Visit and the
+    Problem, and renders them, for example as a form. Without `on_refusal`, the problem is shown as a page or a part.
     """
 
     def decorate(view: View) -> View:

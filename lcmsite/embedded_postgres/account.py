@@ -28,7 +28,7 @@ class Account:
             if owner not in (None, os.geteuid()):
                 raise EmbeddedPostgresError(f"{cluster} belongs to {_name(owner)}: run LCM as that user.")
             return cls(uid=os.geteuid(), gid=os.getegid(), name=_name(os.geteuid()))
-        # A cluster owned by root was copied by root, as from a backup: the unprivileged user gets it again.
+        # If root owns the cluster, root copied it, for example from a backup: the unprivileged user gets it back.
         entry = pwd.getpwuid(owner) if owner else pwd.getpwnam(UNPRIVILEGED)
         return cls(uid=entry.pw_uid, gid=entry.pw_gid, name=entry.pw_name)
 
@@ -42,7 +42,7 @@ class Account:
 
     def can_enter(self, path: Path) -> bool:
         """Whether this user can reach and enter the directory or program."""
-        # Tested as that user: permission bits alone would miss access lists and mount options.
+        # Test it as that user: permission bits alone would miss access lists and mount options.
         test = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)]
         return subprocess.run(test, cwd="/", check=False, **self.process_arguments()).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Django's PostgreSQL backend, with a lease on the embedded server.
+"""Django's PostgreSQL backend; keeps the embedded server running while in use.
 
 Django loads it for `"ENGINE": "lcmsite.embedded_postgres"`; the setting `EMBEDDED` beside it holds the fields of
 `EmbeddedPostgres`.
@@ -14,7 +14,7 @@ from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Takes the process's lease before its first connection is opened."""
+    """Takes the process's lease on the server before its first connection."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         server = self.settings_dict["EMBEDDED"]

@@ -1,4 +1,4 @@
-"""Find PostgreSQL's programs, 16 or newer: the wheel's, else the system's."""
+"""Find the programs of PostgreSQL 16 or newer, in the wheel or in the system."""
 
 import importlib.metadata
 import importlib.util
@@ -40,7 +40,7 @@ class Binaries:
 
 
 def choose(*, major: int | None = None) -> Binaries:
-    """Choose the wheel's programs, else the system's newest, of `major` if given."""
+    """Choose the wheel's programs, or the system's newest; only `major`, if given."""
     for binaries in chain(_wheel_binaries(), _system_binaries()):
         if binaries.major >= OLDEST and major in (None, binaries.major):
             return binaries
@@ -75,7 +75,7 @@ def make_reachable(binaries: Binaries, *, account: Account, beside: Path) -> Bin
 
 
 def _wheel_binaries() -> Iterator[Binaries]:
-    # Located without importing it: the import runs code of its own.
+    # Locate the package without importing it, because the import would run its code.
     spec = importlib.util.find_spec(WHEEL)
     for place in (spec.submodule_search_locations or []) if spec else []:
         yield from _newest_first(Path(place).glob("pginstall*/bin"))

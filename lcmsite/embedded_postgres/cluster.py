@@ -21,7 +21,7 @@ from lcmsite.embedded_postgres.location import (
     make_directory,
 )
 
-# PostgreSQL logs only its own state. Errors go to the client alone: their texts, details and statements could
+# PostgreSQL logs only its own state. Errors go only to the client: their texts, details and statements could
 # quote messages.
 SETTINGS = {
     "listen_addresses": "",
@@ -39,13 +39,13 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 
-# For tests, whose data need not survive a power failure. Without autovacuum: it does not see uncommitted rows, and
-# would record tables as empty, which makes for bad query plans.
+# For tests, whose data need not survive a power failure. Autovacuum is off: it does not see uncommitted rows, and
+# would record tables as empty, which leads to bad query plans.
 CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 PR_SET_PDEATHSIG = 1
 
-# shared_buffers: this part (1/n) of the memory, within bounds in MB, as all of LCM runs there.
+# shared_buffers gets this part (1/n) of the memory, within bounds in MB: the rest of LCM runs on the same machine.
 _PART_OF_MEMORY = 8
 _LEAST_BUFFERS, _MOST_BUFFERS = 128, 1024
 
@@ -85,13 +85,13 @@ class Cluster:
 
     def start(self, *, lock: int) -> "subprocess.Popen[bytes]":
         """Start the server; its processes inherit the lock and hold it while they run."""
-        # We hold the lock, so the server that wrote these has ended. PostgreSQL would still trust them if their process
-        # id now belongs to another process or to a zombie.
+        # This process holds the lock, so the server that wrote these files has ended. PostgreSQL would still trust them
+        # if the process id in them now belongs to another process or to a zombie.
         for stale in (self.location.cluster / "postmaster.pid", *self.location.socket_dir.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self.durable else CARELESS) | {"shared_buffers": shared_buffers(usable_memory())}
         command = [self.binaries.program("postgres"), "-D", str(self.location.cluster.resolve()), "-p", str(PORT)]
-        # Quoted as one entry of PostgreSQL's list of directories.
+        # Quote the path as one entry of PostgreSQL's list of directories.
         socket_dir = str(self.location.socket_dir.resolve()).replace('"', '""')
         command += ["-k", f'"{socket_dir}"']
         for name, value in (settings | self._access_files).items():
@@ -102,7 +102,7 @@ class Cluster:
             env=_environment(),
             stdin=subprocess.DEVNULL,
             pass_fds=[lock],
-            # In its own session, so Ctrl-C reaches LCM alone, which stops the server when the last lease ends.
+            # A session of its own: Ctrl-C reaches only LCM, which stops the server when the last lease ends.
             start_new_session=True,
             preexec_fn=_stop_with_parent,
             **self.account.process_arguments(),
@@ -165,7 +165,7 @@ class Cluster:
             directory.mkdir(mode=0o700)
             self.account.take_ownership(directory)
         except FileExistsError:
-            # In a shared place such as /tmp, another user may have created it, to intercept connections.
+            # In a shared directory such as /tmp, another user may have created it, to intercept connections.
             found = directory.lstat()
             if directory.is_symlink() or found.st_uid != self.account.uid or found.st_mode & 0o077:
                 raise EmbeddedPostgresError(
@@ -174,7 +174,7 @@ class Cluster:
 
 
 def _make_home(location: Location, *, account: Account, refuge: Path) -> None:
-    """Create the server's directory, or a link to `refuge` if its user cannot enter."""
+    """Create the server's directory, or link to `refuge` if the server cannot enter."""
     server = location.server
     if not server.is_symlink() and not server.exists():
         if account.can_enter(location.home):
@@ -203,7 +203,7 @@ def _stop_with_parent() -> None:
 
 
 def shared_buffers(memory: int) -> str:
-    """Return the value of `shared_buffers` for a machine with so many bytes."""
+    """Return the value of `shared_buffers` for a machine with this much memory."""
     return f"{min(_MOST_BUFFERS, max(_LEAST_BUFFERS, memory // _PART_OF_MEMORY // 2**20))}MB"
 
 

@@ -20,17 +20,17 @@ from lcmsite.embedded_postgres.cluster import Cluster
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError, Location, open_lock_file, try_lock
 from lcmsite.embedded_postgres.space import Space
 
-# How long to wait for processes of a killed server: longer than a statement may run, after which each one ends.
+# How long to wait for processes of a killed server: each ends after its statement, and no statement may run this long.
 SECONDS_FOR_OLD_PROCESSES = 120
 
-# A server that ends within this time after its start, BAD_STARTS times in a row, is given up.
+# If the server ends within this time after its start, BAD_STARTS times in a row, the keeper does not start it again.
 SECONDS_OF_A_GOOD_START = 10
 BAD_STARTS = 3
 
-# Short enough that a disk filled at full speed loses less in between than PostgreSQL has preallocated.
+# Short enough: between two checks, a disk filled at full speed loses less space than PostgreSQL has preallocated.
 SECONDS_BETWEEN_LOOKS = 0.25
 
-# Other than the messages to clients that connect while it starts.
+# Matches fatal errors of the server, but not the messages to clients that connect while it starts.
 _REASON = re.compile(r"(?:FATAL|PANIC):  (?!the database system is )(.+)")
 
 
@@ -68,7 +68,7 @@ class Keeper:
         server = self.server
         if server is None:
             return
-        # Fast shutdown, immediate shutdown, kill; after the latter two, the next start recovers from the log.
+        # Fast shutdown, immediate shutdown, kill. After the last two, the next start recovers from the write-ahead log.
         for request, patience in ((signal.SIGINT, 60), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
             server.send_signal(request)
             try:
@@ -108,7 +108,7 @@ def run_while_leased(location: Location, cluster: Cluster, *, min_free: int) -> 
     lease = open_lock_file(location.lease)
 
     def stop_when_all_have_left() -> None:
-        # Held until this process ends: a new user waits for it, and then starts another keeper.
+        # Keep this lock until the process ends: a process that wants a lease waits for it, then starts another keeper.
         fcntl.flock(lease, fcntl.LOCK_EX)
         keeper.stop()
 
@@ -121,7 +121,7 @@ def run_while_leased(location: Location, cluster: Cluster, *, min_free: int) -> 
 def main(data_dir: str, refuge: str, min_free: str, durability: str) -> None:
     # The server's user must be able to read files created here; private ones set their own mode.
     os.umask(0o022)
-    # This process outlives its starter, whose directory must not stay in use.
+    # This process may outlive the one that started it, whose working directory must not stay in use.
     os.chdir("/")
     location = Location(Path(data_dir))
     if not try_lock(open_lock_file(location.keeper_lock), fcntl.LOCK_EX):

@@ -49,7 +49,7 @@ class EmbeddedPostgres:
     data_dir: Path
     durable: bool = True
     refuge: Path = REFUGE
-    # With fewer free bytes than this on its disk, the server is read-only; 0 for no limit.
+    # If its disk has fewer free bytes than this, the server is read-only; 0 for no limit.
     min_free: int = 0
 
     @property
@@ -58,7 +58,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def lease(self) -> Iterator[None]:
-        """Hold a lease within the block; if it is the last, wait for the server's stop."""
+        """Hold a lease in the block; at the end of the last one, wait for the stop."""
         self.hold()
         try:
             yield
@@ -66,7 +66,7 @@ class EmbeddedPostgres:
             self.let_go()
 
     def hold(self) -> None:
-        """Take this process's lease, unless held; it ends at the latest with the process."""
+        """Take this process's lease, unless it has one; it ends with the process."""
         with _holding:
             if self.data_dir in LEASES:
                 return
@@ -123,7 +123,7 @@ class EmbeddedPostgres:
     def _take_lock(self) -> int:
         make_directory(self.location.home)
         descriptor = open_lock_file(self.location.lease)
-        # Blocks while a keeper stops the server after the last lease before this one.
+        # Blocks while a keeper is stopping the server because the last lease has ended.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         return descriptor
 
@@ -134,7 +134,7 @@ class EmbeddedPostgres:
         with self.location.keeper_log.open("ab") as log:
             keeper = subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.keeper", *arguments],
-                # Not the caller's output: a reader of it would wait until the keeper ends.
+                # Do not inherit the caller's output: a program that reads it would wait until the keeper ends.
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -147,7 +147,7 @@ class EmbeddedPostgres:
 
     def _keeper_messages(self) -> str:
         lines = self.location.keeper_log.read_text(errors="replace").splitlines()
-        # At each start, the server reports that it redirects its log.
+        # Leave out the line that the server writes at each start: that it redirects its log.
         return (
             "\n".join(line for line in lines if "redirecting log output" not in line)
             or "The embedded PostgreSQL did not start."

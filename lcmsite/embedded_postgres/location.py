@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROLE = DATABASE = "lcm"
 
-# Only part of the socket's file name: the server listens on no network address.
+# Used only in the name of the socket file: the server listens on no network address.
 PORT = 5432
 
 # Some systems limit a socket's whole path to 103 bytes, of which the file name needs up to 20.
@@ -38,7 +38,7 @@ class Location:
         # A short, unique name of this data directory, for paths in shared directories.
         self.digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
         self.home = data_dir / "postgres"
-        # Locked in shared mode by each process with a lease; exclusively by the keeper, once none has one.
+        # Each process with a lease holds a shared lock; the keeper takes the exclusive lock when no lease is left.
         self.lease = self.home / "lease"
         # Locked by the keeper while it runs.
         self.keeper_lock = self.home / "keeper.lock"
@@ -61,7 +61,7 @@ def make_directory(path: Path) -> None:
 
 
 def open_lock_file(path: Path) -> int:
-    """Open a file for locking; its locks end when all copies of it are closed."""
+    """Open a file for locking; a lock ends when all copies of the descriptor close."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 

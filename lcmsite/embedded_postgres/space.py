@@ -1,8 +1,8 @@
 """Make the embedded server read-only before its disk is full.
 
-PostgreSQL crashes if it cannot extend its write-ahead log. So the server is made read-only while there is still room,
-by a file that its configuration includes. A reserve file is kept on the disk, too, and emptied for the server's own
-needs if another program fills the disk.
+PostgreSQL crashes if it cannot extend its write-ahead log. So the server is made read-only while there is still space,
+by a file that its configuration includes. There is also a reserve file: if another program fills the disk, the file is
+emptied, so that the server has space for its own needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Space:
     def prepare(self, *, owner: tuple[int, int]) -> None:
         """Write the mode into the configuration; call it before the server starts."""
         if not self.min_free:
-            # An earlier run with another setting may have left it.
+            # An earlier run with another setting may have left the reserve file.
             self.reserve.unlink(missing_ok=True)
         self.check()
         self.write_down()
@@ -55,7 +55,7 @@ class Space:
         if not self.min_free:
             return False
         free, held = self._free(), self._held()
-        # What would be free if the whole reserve were on the disk.
+        # The bytes that would be free if the whole reserve were on the disk.
         room = free + held - RESERVE_BYTES
         was_short = self.is_short
         if room < self.min_free:

@@ -11,7 +11,7 @@ from typing import Any
 # The last event of a Chat Completions stream.
 END_OF_CHAT = b"data: [DONE]\n\n"
 _BLANK_LINE = re.compile(rb"\n\r?\n")
-# A blank line may begin this many bytes before a chunk.
+# A blank line may begin this many bytes before the end of the earlier chunks.
 _LONGEST_BEGINNING = 2
 
 

@@ -1,4 +1,4 @@
-"""Forward requests and answers, byte for byte as they come."""
+"""Forward requests and answers byte for byte, as soon as each chunk arrives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOP_BY_HOP = frozenset(
 _OWN_PREFIX = b"x-lcm-"
 # Headers for the vendor's key; some clients put LCM's key there.
 _CREDENTIALS = frozenset((b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"))
-# The gateway's server sets these itself.
+# The gateway's server sets these headers itself.
 _SERVER_HEADERS = frozenset((b"date", b"server"))
 _BODY_HEADERS = frozenset((b"content-length", b"content-encoding"))
 
@@ -71,7 +71,7 @@ def headers_for_upstream(
 
 
 def _is_key_of_lcm(value: bytes) -> bool:
-    """Whether a credential is LCM's own, which no vendor may see."""
+    """Whether a credential is a key of LCM, which no vendor may see."""
     return value.strip().rpartition(b" ")[2].startswith(b"lcm_")
 
 
@@ -110,7 +110,7 @@ async def open_upstream(
     try:
         yield response
     finally:
-        # Closed even if this task is cancelled, or the vendor keeps generating for a client that has left.
+        # Close it even if this task is cancelled: otherwise the vendor keeps generating for a client that has left.
         await asyncio.shield(response.aclose())
 
 

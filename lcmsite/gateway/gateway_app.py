@@ -29,9 +29,9 @@ from lcmsite.types import KeyScope
 
 logger = structlog.get_logger(__name__)
 
-# Timeout of looking up a key that is not in the cache.
+# Timeout for looking up a key that is not in the cache.
 UNKNOWN_KEY_SECONDS = 3.0
-# After a failed lookup, keys not in the cache are let in for this long; recording checks them.
+# After a failed lookup, keys that are not in the cache are accepted for this long; the recording checks them.
 PAUSE_SECONDS = 1.0
 # How long a valid key stays cached, to be accepted while the database does not answer.
 KEY_CACHED_SECONDS = 3600
@@ -48,7 +48,7 @@ class Gateway:
     routes: Routes
     recordings: Recordings
     client: httpx2.AsyncClient = field(default_factory=build_client)
-    # Not the pool that records: key lookups never wait behind a slow recording.
+    # Separate from the threads that record, so that key lookups never wait for a slow recording.
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, thread_name_prefix="keys"))
     callers: TTLCache[bytes, Caller] = field(default_factory=lambda: TTLCache(10_000, KEY_CACHED_SECONDS))
     lookups_paused_until: float = 0.0
@@ -170,7 +170,7 @@ async def _send_answer(send: Send, status: int, headers: list[Header], body: byt
 
 
 def _key_hash(route: Route, headers: dict[str, str]) -> bytes:
-    """Hash LCM's key, from a header or the path. Raises Unauthenticated without one."""
+    """Hash LCM's key in a header or the path. Raises Unauthenticated without a key."""
     bearer = headers.get("authorization", "").partition(" ")[2].strip()
     key = headers.get("x-lcm-api-key", "").strip() or route.key or (bearer if bearer.startswith(PREFIX) else "")
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):

@@ -1,4 +1,4 @@
-"""Forward one request to a vendor and its answer back, and have both recorded."""
+"""Forward one request to a vendor, return its answer, and have both recorded."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 logger = structlog.get_logger(__name__)
 
 MOST_BODY_BYTES = 32 * 1024**2
-# Timeout of looking up a cached key; a recording that is not done by then is reported as slow.
+# Timeout for looking up a cached key. A recording that is not done after this time is reported as slow.
 SLOW_SECONDS = 0.15
 # How long an answer's headers wait for the recording of the request, to report its result.
 GRACE_SECONDS = 0.003
-# How long a request waits that must be recorded before it is forwarded.
+# How long a request waits for its recording, if it must be recorded before it is forwarded.
 RECORDING_SECONDS = 5.0
 MOST_ERROR_BYTES = 64 * 1024
 
@@ -61,7 +61,7 @@ class PassingRequest:
     status: str = "passed"
     more_headers: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
-    # Set when the whole body has come.
+    # Set when the whole body has arrived.
     body_received: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -70,7 +70,7 @@ class PassingRequest:
         return is_known and self.rule.mode is not Mode.OFF
 
     async def pass_on(self) -> None:
-        """Forward the request; record, shorten or count it as its rule says."""
+        """Forward the request, and record, shorten or count it according to its rule."""
         is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
         if is_counted and not self.recordings.is_down:
             await self._forward_counted(await self._read_body())
@@ -297,7 +297,7 @@ class AnswerObserver(Watcher):
         try:
             return Outcome(self.status, milliseconds, answer=self.reader.finish(), lookups=self.lookups)
         except Exception as error:
-            # A truncated answer that is no stream is not valid JSON.
+            # A truncated answer that is not a stream is not valid JSON.
             return Outcome(self.status, milliseconds, f"unreadable: {type(error).__name__}")
 
 
@@ -305,7 +305,7 @@ async def _run_unless_gone(work: asyncio.Task[None], receive: Receive, body_rece
     """Await the work; if the client disconnects, cancel it and raise ClientGone."""
 
     async def disconnected() -> None:
-        # Until the body is complete, its reader is the one to receive the disconnect event.
+        # Until the body is complete, the code that reads it receives the disconnect event.
         await body_received.wait()
         while (await receive())["type"] == "http.request":
             pass

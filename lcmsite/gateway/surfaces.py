@@ -59,13 +59,13 @@ _READERS: Mapping[Surface, Callable[[Row], NewMessage]] = {
 }
 _INSTRUCTION_ROLES = ("system", "developer")
 _ROLES = {role.value: role for role in Role}
-# Each request repeats the messages of those before it in its session: parsed rows are cached.
+# Each request repeats the earlier messages of its session, so parsed rows are cached.
 _CACHED_CHARACTERS = 8 * 1024**2
 _TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def surface_of(method: str, path: str) -> tuple[Surface, Task] | None:
-    """Return a request's API and task; None for one that is only passed on."""
+    """Return a request's API and task; None for a request that is only passed on."""
     if method != "POST":
         return None
     return next(((surface, task) for pattern, surface, task in _PATHS if pattern.search(path)), None)
@@ -102,12 +102,12 @@ class ReadRequest:
 
     @property
     def is_delta(self) -> bool:
-        """Whether it has only the new messages; such a request is never shortened."""
+        """Whether the request has only new messages; it is then never shortened."""
         return self.parent_response is not None or self.vendor_conversation is not None
 
     @property
     def most_output_tokens(self) -> int | None:
-        """The most tokens that the answer may have, if the request sets a limit."""
+        """Maximum number of tokens of the answer, if the request sets a limit."""
         given = (self.body.get(name) for name in _TOKEN_LIMIT_KEYS)
         return next((value for value in given if type(value) is int), None)
 
@@ -164,7 +164,7 @@ def wire_message(surface: Surface, index: int, row: Any) -> WireMessage:
     if cached is None:
         cached = _CachedRow(len(text), *_convert_row(surface, row))
         with _lock, suppress(ValueError):
-            # One that is larger than the cache is not kept.
+            # A row larger than the cache is not cached.
             _rows[key] = cached
     return WireMessage(index, row if isinstance(row, dict) else {"content": row}, cached.message, cached.digest)
 

@@ -1,6 +1,6 @@
 """Parse answers of the three vendor APIs, whole or streamed. Pure.
 
-An answer is fed in chunks while it is forwarded. One that breaks off is kept as far as it came, marked as incomplete.
+An answer is parsed in chunks while it is forwarded. If it breaks off, the part received is kept, marked as incomplete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from lcmsite.gateway.event_stream import EventStream, data_of
 from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
 
-# An answer of more than this is not read.
+# A larger answer is not parsed.
 MOST_BYTES = 32 * 1024**2
 
 

@@ -1,7 +1,7 @@
 """Hash messages, to recognize them when an agent sends them again. Pure.
 
 Agents send the same message in changing forms: a text or a list of blocks, with or without cache marks, reminders, ids
-and thoughts. A digest covers the words and calls alone. A *chain* hash covers all digests up to a message, except
+and thoughts. A digest covers only the words and calls. A *chain* hash covers all digests up to a message, except
 *loose* ones: those of messages that hosts may later leave out or shorten, such as tool results and thoughts.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from conversations.types import NewMessage, NewPart, PartType, Role
 
-# Text that hosts inject into people's messages, anew in each request.
+# Text that hosts inject into people's messages, again in each request.
 _INJECTED = re.compile(
     r"<system-reminder>.*?</system-reminder>|<lcm_injected [^>]*>.*?</lcm_injected>|x-anthropic-billing-header:[^\n]*",
     re.DOTALL,
@@ -69,7 +69,7 @@ def digest_of(message: NewMessage) -> Digest:
 
 
 def links_of(digests: Iterable[Digest], *, after: bytes = START_CHAIN) -> Iterator[Link]:
-    """Yield the link of each message, beginning behind the chain hash `after`."""
+    """Yield the link of each message, beginning after the chain hash `after`."""
     chain = after
     repeats: dict[bytes, int] = {}
     for digest in digests:
@@ -84,7 +84,7 @@ def links_of(digests: Iterable[Digest], *, after: bytes = START_CHAIN) -> Iterat
 
 
 def incomplete_key(chain: bytes, exchange: str) -> str:
-    """Return the idempotency key of an incomplete answer behind this chain hash."""
+    """Return the idempotency key of an incomplete answer after this chain hash."""
     return f"{KEY_PREFIX}{_chain_text(chain)}:broken-{exchange}"
 
 

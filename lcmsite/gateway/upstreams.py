@@ -1,7 +1,7 @@
 """Choose a request's upstream (a vendor) and the rule that applies to it. Pure.
 
-`/v1/...` goes to the upstream of its API, `/gw/NAME/v1/...` to the one of this name; before either, `/k/KEY` names the
-key of LCM for clients that cannot send headers. No header ever chooses an upstream.
+`/v1/...` goes to the upstream of its API, `/gw/NAME/v1/...` to the upstream NAME. The prefix `/k/KEY` before either
+gives LCM's key, for clients that cannot send headers. No header ever chooses an upstream.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Route:
     @property
     def url(self) -> str:
         base, path = self.base_url, self.path
-        # Both the configured address and the client's path may have the version: keep one.
+        # The configured address and the client's path may both contain the version: keep only one.
         version = re.search(r"/v\d\w*$", base)
         if version and path.startswith(f"{version[0]}/"):
             path = path[len(version[0]) :]

@@ -1,7 +1,7 @@
 """The interface of a host: an agent program whose hooks call LCM.
 
-A host says which files `lcm connect` edits and how its events are handled. Hosts are modules `NAME_host.py` in
-`programs/`, each with a `HOST`. To keep hooks quick, neither they nor this module import Django or anything else slow.
+A `Host` defines which files `lcm connect` edits and how events are handled. Each host is a module `NAME_host.py` in
+`programs/`, with a `HOST`. To keep hooks quick, these modules and this one do not import Django or other slow modules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SUFFIX = "_host.py"
 
 
 class Place(NamedTuple):
-    """What connecting a host needs: folders, addresses, the command and the key."""
+    """The data for connecting a host: folder, environment, command, address and key."""
 
     home: Path
     environ: Mapping[str, str]
@@ -57,11 +57,11 @@ class FilePlan(NamedTuple):
 class Host(ABC):
     """An agent program, such as Claude Code; one subclass for each."""
 
-    # Its name on the command line, its title, its executable.
+    # The host's name on the command line, its title, and its executable.
     name = ""
     title = ""
     program = ""
-    # Whether LCM has a plugin for it, which brings the hooks and the tools.
+    # Whether LCM has a plugin for this host, which contains the hooks and the tools.
     has_plugin = False
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Host(ABC):
         return []
 
     def replays(self, event: Event) -> bool:
-        """Whether to start a process now that works on the spool."""
+        """Whether to start a process now that replays the spool."""
         return True
 
     def status_line(self, event: Event) -> str:
@@ -98,7 +98,7 @@ class Host(ABC):
         return Path(given).absolute() if given else place.home.joinpath(*default)
 
     def lcm(self, timeout: float = TIMEOUT_SECONDS) -> RestClient | None:
-        """Return a client of the LCM the host is connected to; None if it is not."""
+        """Return a client of the LCM that the host is connected to, if it is; else None."""
         connection = host_state.read(self.name, "connection.json")
         if not connection.get("api_url") or not connection.get("api_key"):
             return None

@@ -29,9 +29,9 @@ class FileChange:
     edits: tuple[Edit, ...] = ()
     original: bytes | None = None
     is_original_known: bool = True
-    # Entries of LCM's that disconnecting leaves, because they were changed since.
+    # Entries of LCM that disconnecting leaves in the file, because they were changed since.
     left: tuple[str, ...] = ()
-    # The mode to write it with; None keeps the file's own.
+    # The mode to write the file with; None keeps its current mode.
     mode: int | None = None
 
     @property
@@ -80,13 +80,13 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
         edits: list[Edit] = []
         for edit in planned:
             edits.append(edit.placed(after))
-            # An edit that is there already, as when its record was lost, is only recorded.
+            # An edit that the file already contains (its record may have been lost) is only recorded.
             after = after if edit.is_in(after) else edits[-1].apply(after)
     except Taken as wrong:
         raise Conflict(f"{path} is left as it is: {wrong}.", code="entry_exists") from wrong
     except ValueError as wrong:
         raise Invalid(f"{path} cannot be changed: {wrong}.", code="unreadable_file") from wrong
-    # If the file already has LCM's entries, it is not the original to restore.
+    # A file that already contains LCM's entries is not the original to restore.
     is_known = _undone(text, edits) == text
     original = before if is_known else None
     if row:
@@ -142,7 +142,7 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
             "made": written.row(change.path).get("made") or _missing_folders(change.path),
         }
         written.files = [each for each in written.files if each["path"] != change.path] + [row]
-        # Recorded first: undoing an edit that was recorded but not written does no harm.
+        # Record the edits before writing them: undoing an edit that was recorded but not written does no harm.
         host_state.write(host.name, "written.json", {"files": written.files})
         if change.is_change:
             _replace(change.path, change.after, change.mode)
@@ -175,7 +175,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
 
 
 def _require_unchanged(change: FileChange) -> None:
-    # A running host writes its files, too.
+    # A running host may write these files, too.
     if _bytes_of(change.path) != change.before:
         raise Conflict(f"{change.path} was changed while this command ran: run it again.")
 

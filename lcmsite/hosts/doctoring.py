@@ -1,4 +1,4 @@
-"""Diagnose each host's connection to LCM."""
+"""Diagnose the connection of each agent program (host) to LCM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class HostHealth:
     """The diagnosis of one host; `advice` is empty if nothing has to be done.
 
-    `alive` is whether the host's hooks can reach LCM with their key; None if it is not connected.
+    `alive` is whether the host's hooks can reach LCM with their key; None if the host is not connected.
     """
 
     host: str
@@ -46,12 +46,12 @@ class HostHealth:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it is connected, but cannot reach LCM."""
+        """Whether the host is connected, but cannot reach LCM."""
         return self.alive is False
 
 
 def examine(host: Host, place: Place) -> HostHealth:
-    """Examine a host: its program, files, spool entries, and whether LCM answers."""
+    """Examine a host: program, files, spool entries, and whether LCM responds."""
     program = shutil.which(host.program, path=place.environ.get("PATH"))
     found = program is not None or host.is_here(place)
     connection = host_state.read(host.name, "connection.json")
@@ -122,7 +122,7 @@ def _is_in_gateway(activity: dict[str, Any]) -> bool:
 
 
 def _differences(host: Host) -> tuple[list[str], list[str]]:
-    """The files that have lost what LCM wrote into them, and what was changed there."""
+    """Files without the entries that LCM wrote, and entries that were changed since."""
     try:
         changes = undoing(host)
     except LcmError as wrong:
@@ -144,7 +144,7 @@ def _version(program: str | None) -> str:
 
 
 def _moment(noted: Any) -> str:
-    """Format when something was noted, and what."""
+    """Format a note of `activity.json`: its time and its value."""
     if not isinstance(noted, dict):
         return ""
     moment = datetime.fromtimestamp(noted["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,7 +1,7 @@
 """Edits of a host's files: each can be applied, recognized and undone. Pure.
 
-All else in the file stays byte for byte. If what an edit wrote was changed since, undoing leaves it, and `left_in`
-names it. All methods raise ValueError for a file that cannot be parsed.
+The rest of the file stays byte for byte. If the text that an edit wrote was changed since, undoing leaves it in the
+file, and `left_in` names it. All methods raise ValueError for a file that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class JsonElement:
         return json_edits.without_element(text, self.path, self.value, keep=self.kept)
 
     def undo_changed(self, text: str) -> str:
-        """Undo it, also where somebody has changed the item; one that was added to stays."""
+        """Undo the edit, even if its item was changed; an item with additions stays."""
         if self.is_in(text):
             return self.undo(text)
         found = json_edits.found_at(json_edits.value_of(text), self.path)
@@ -161,7 +161,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class WholeFile:
-    """A file that LCM alone writes."""
+    """A file that only LCM writes."""
 
     kind: ClassVar[str] = "file"
     text: str

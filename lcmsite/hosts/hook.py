@@ -1,7 +1,7 @@
 """`lcm hook HOST`: handle one event of a host without making it wait or fail.
 
-The event is JSON on standard input. Its work goes into the spool, for a separate process (`replay.py`); only a recall,
-which the host waits for, is requested from LCM here. Errors are written to `hooks.log` and never reach the host.
+The event is JSON on standard input. The work for it goes into the spool, for a separate process (`replay.py`). Only a
+recall, for which the host waits, is requested from LCM here. Errors go to `hooks.log` and never reach the host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lcmsite.hosts.rest_client import BACKGROUND_TIMEOUT_SECONDS
 REPLAY = "replay"
 # The argument that marks the replay process started by a hook.
 DETACHED = "detached"
-# Print the host's status line instead of an event's answer.
+# The argument to print the host's status line instead of handling an event.
 STATUS_LINE = "statusline"
 # Limit of an event's size; Claude Code sends whole prompts.
 _MOST_BYTES = 32 * 1024**2
@@ -66,19 +66,19 @@ def _logged(host: Host, failure: str) -> Iterator[None]:
 
 
 def start_replay(name: str) -> None:
-    """Start a detached process that works on the spool, unless one is running."""
+    """Start a detached process that replays the spool, unless one is running."""
     lock = spool.hold()
     if lock is None:
-        # The running one looks for new entries before it ends.
+        # The running process looks for new entries before it ends.
         return
     connection = host_state.read(name, "connection.json")
     environ = dict(os.environ)
     if connection:
-        # The settings of the connected LCM, not those of the host's own environment.
+        # Use the settings of the connected LCM, not the host's own environment.
         environ = {key: value for key, value in environ.items() if not key.startswith("LCM_")}
         environ |= connection.get("environment", {})
     if os.fork():
-        # The child keeps the lock.
+        # This is the parent; the child process keeps the lock.
         os.close(lock)
         return
     try:
@@ -109,7 +109,7 @@ def answered(words: list[str]) -> bool:
 
 
 def _is_up(name: str) -> bool:
-    """Whether LCM answers; True if the host is not connected (no address to test)."""
+    """Whether LCM responds; True if the host is not connected (no address to test)."""
     client = host_named(name).lcm(BACKGROUND_TIMEOUT_SECONDS)
     if client is None or client.is_ready():
         return True

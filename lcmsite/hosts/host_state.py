@@ -1,8 +1,8 @@
 """Store the state of connected hosts in files, readable without Django.
 
-They are in `lcm` below XDG_STATE_HOME or ~/.local/state, in a folder for each host: `connection.json` (LCM's address,
-the key, the `LCM_*` settings for hooks), `written.json` (what `lcm connect` wrote), `activity.json` (the last event,
-the last import). Only their owner may read them.
+The files are in `lcm` below XDG_STATE_HOME or ~/.local/state, in a folder for each host: `connection.json` (LCM's
+address, the key, the `LCM_*` settings for hooks), `written.json` (the edits of `lcm connect`), `activity.json` (the
+last event, the last import). Only their owner may read them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def replace(path: Path, content: bytes, *, mode: int) -> None:
         unfinished.chmod(mode)
         unfinished.replace(path)
     finally:
-        # It may hold a key.
+        # The unfinished file may hold a key.
         unfinished.unlink(missing_ok=True)
 
 
@@ -84,7 +84,7 @@ def forget(host: str, name: str) -> None:
 
 
 def log(sentence: str) -> None:
-    """Append a line to `hooks.log`; above a size limit, the file is started anew."""
+    """Append a line to `hooks.log`; above a size limit, the file is emptied first."""
     path = folder() / "hooks.log"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

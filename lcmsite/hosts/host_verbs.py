@@ -30,7 +30,7 @@ from lcmsite.hosts.hook import REPLAY, run
 from lcmsite.hosts.replay import ReplayReport, replay
 from lcmsite.types import KeyScope
 
-# In place of the key in a change that is only shown.
+# Shown instead of the key if a change is only shown.
 _NO_KEY_YET = "lcm_(a key of its own)"
 # Suffixes of settings whose value is a path.
 _PATHS = ("_DIR", "_FILE")
@@ -84,7 +84,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     connection = recorded | {
         "api_url": arguments.url or _url(settings.DEPLOYMENT.port),
         "command": place.command,
-        # For the replay of the spool: hosts run hooks in any environment.
+        # The replay of the spool uses these settings: hosts run hooks in any environment.
         "environment": _environment(),
     }
     if key and connection == recorded and not any(change.is_change for change in changes):
@@ -104,7 +104,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         connection |= {"api_key": key, "api_key_id": issued.record.api_key_id}
         place = place._replace(api_key=key)
     host_state.write(host.name, "connection.json", connection)
-    # Planned again: now with the key, and the host may have written its files meanwhile.
+    # Plan the changes again: now with the key, and the host may have written its files meanwhile.
     changes = [] if arguments.plugin else changes_for(host, place)
     make(host, changes)
     if any(change.is_change and f" hook {host.name}".encode() in (change.after or b"") for change in changes):
@@ -117,8 +117,8 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
 def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     """Undo `lcm connect`: restore the files and revoke the host's key.
 
-    From a file that was changed since, only LCM's entries are removed; those that were changed are listed, to be
-    removed by hand. Entries that wait in the spool stay.
+    If a file was changed since, only LCM's entries are removed from it. Entries of LCM that were changed are listed;
+    remove them by hand. Entries that wait in the spool stay there.
     """
     host = host_named(arguments.host)
     connection = host_state.read(host.name, "connection.json")
@@ -140,9 +140,9 @@ def disconnect(session: Session, arguments: Namespace) -> ConnectReport:
     argument("rest", nargs="*", help="`statusline` to print one line about LCM; otherwise not used."),
 )
 def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
-    """Handle an event of a host; hosts call this.
+    """Handle an event of an agent program (host), which calls this command.
 
-    It never fails: what cannot be done now waits in a spool, for the next event or `lcm hook replay`.
+    It never fails: work that cannot be done now waits in a spool for the next event or for `lcm hook replay`.
     """
     if arguments.host == REPLAY:
         # A replay process started by a hook inherits the lock of the spool.
@@ -153,10 +153,10 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
 
 @verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One host. Default: all."))
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
-    """Show whether hosts are connected, reach LCM and have their sessions imported.
+    """Show whether agent programs (hosts) are connected and can reach LCM.
 
-    For each: the program's version, the last event, the last import, how many entries wait in the spool, and what to
-    do. The exit status is 1 if a connected host cannot reach LCM.
+    For each program: its version, the last event, the last import of a session, the number of entries that wait in the
+    spool, and what to do. The exit status is 1 if a connected program cannot reach LCM.
     """
     names = [arguments.host] if arguments.host else host_names()
     return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]
@@ -178,10 +178,10 @@ def _revoked(host: Host, connection: Mapping[str, str]) -> str:
     """Revoke a connection's key; if that fails, return what to do by hand, else ""."""
     number = connection.get("api_key_id")
     try:
-        # Looked up by the key: in another database, its number may be another key's.
+        # Find the key by its text: in another database, its number may belong to another key.
         keys.revoke(OPERATOR, key=str(keys.caller_of(connection["api_key"]).api_key_id))
     except LcmError as refusal:
-        # A key of another database, or one that was removed.
+        # The key belongs to another database, or was removed.
         host_state.log(f"{host.name}: the key {number} was not revoked: {refusal.detail}")
     except DatabaseError as error:
         host_state.log(f"{host.name}: the key {number} was not revoked: {type(error).__name__}")
@@ -196,18 +196,18 @@ def _is_good(key: str) -> bool:
     except Unauthenticated:
         return False
     except DatabaseError:
-        # The database cannot be asked: keep the key.
+        # The database does not answer: keep the key.
         return True
 
 
 def _url(port: int) -> str:
     host = settings.DEPLOYMENT.host
-    # A server on all addresses is reached on this machine's own.
+    # A server that listens on all addresses is reached at this machine's own address.
     return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's LCM_* settings but the key, with paths made absolute."""
+    """Return this process's LCM_* settings without the key, with absolute paths."""
     found = {name: value for name, value in os.environ.items() if name.startswith("LCM_") and value}
     for name in ("LCM_API_KEY", "LCM_API_KEY_FILE"):
         found.pop(name, None)
@@ -243,7 +243,7 @@ def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str,
 
 
 def _to_remove(host: Host, changes: Sequence[FileChange]) -> str:
-    """Return what the user has to remove by hand; "" if nothing."""
+    """Return a text about what the user has to remove by hand; "" if nothing."""
     left = [f"{change.path}: {', '.join(change.left)}." for change in changes if change.left]
     head = f"This was changed since `lcm connect`: remove it by hand and run `lcm disconnect {host.name}` again."
     return " ".join([head, *left]) if left else ""

@@ -19,7 +19,7 @@ _BLANK = " \t\r\n"
 
 @dataclass
 class Node:
-    """A value and its place in the text; `items` of a list, `members` of an object."""
+    """A value and its position in the text, with a list's items or object's members."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ def with_element(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
-    """Remove a member, if it is there, and parents that are empty then.
+    """Remove a member, if it is there, and parents that become empty.
 
     The first `keep` keys of the path are never removed.
     """
@@ -112,7 +112,7 @@ def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
 
 
 def without_element(text: str, path: Sequence[str], value: Any, *, keep: int = 0) -> str:
-    """Remove the first item equal to the value, and parents that are empty then."""
+    """Remove the first item equal to the value, and parents that become empty."""
     node = parse(text)
     items = found_at(node.value, path)
     if not isinstance(items, list) or value not in items:
@@ -204,7 +204,7 @@ def _added(text: str, root: Node, node: Node, value: Any, key: str | None = None
         new = newline + outer + step + head + (newline + outer + step).join(lines)
     else:
         new = " " + head + json.dumps(value, ensure_ascii=False)
-    # Insert behind the last comment, before the white space in front of the bracket.
+    # Insert after the last comment, before the white space in front of the bracket.
     at = node.start + 1 + len(inside.rstrip(_BLANK))
     tail = text[at:close] if ends else ""
     if in_lines and "\n" not in tail:
@@ -227,7 +227,7 @@ def _removed(text: str, node: Node, children: list[tuple[int, int]], gone: tuple
         return text[: node.start + 1] + (inside.rstrip(_BLANK) if not inside.strip() else inside) + text[node.end - 1 :]
     begin = len(text[:start].rstrip(_BLANK))
     if place < len(children) - 1:
-        # Remove the comma behind it, too.
+        # Remove the comma after it, too.
         return text[:begin] + text[end:comma] + text[comma + 1 :]
     if text[comma] == ",":
         return text[:begin] + text[end:comma] + text[comma + 1 :]

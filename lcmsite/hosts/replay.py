@@ -1,4 +1,4 @@
-"""Work off the spool entries of hooks: imports, appends and flushes."""
+"""Process the spool entries of hooks: imports, appends and flushes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HOPELESS = (Invalid, NotFound, HistoryChanged)
 
 @dataclass
 class ReplayReport:
-    """How many entries were done, and how many wait."""
+    """How many entries were processed, and how many still wait."""
 
     done: int = 0
     created: int = 0
@@ -39,10 +39,10 @@ class ReplayReport:
 
 
 def replay(lock: int | None = None) -> ReplayReport:
-    """Work off the spool until there are no new entries; one process at a time.
+    """Process the spool until there are no new entries; one process at a time.
 
-    `lock` is the inherited descriptor of the spool's lock, if a hook started this process. Then entries that have
-    failed unexpectedly `MOST_ATTEMPTS` times are skipped.
+    If a hook started this process, `lock` is the inherited descriptor of the spool's lock. Entries that have failed
+    unexpectedly `MOST_ATTEMPTS` times are then skipped.
     """
     most_attempts = math.inf if lock is None else MOST_ATTEMPTS
     report = ReplayReport()
@@ -75,7 +75,7 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
     try:
         created = _do(entry, _scope_of(host))
     except Exception as error:
-        # Any error: the other entries must be tried, too.
+        # Catch every error: the other entries must be tried, too.
         problem = problem_of(error)
         detail = _place_of(error) if problem is INTERNAL else problem.detail
         host_state.log(f"{host}: {entry['do']} {of}: {detail}")
@@ -95,19 +95,19 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
 
 
 def _place_of(error: Exception) -> str:
-    """Return an error's type and place; not its text, which may quote a message."""
+    """Return an error's type and code line; its text may quote a message."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}."
 
 
 def _scope_of(host: str) -> Scope:
-    """Return the scope of the host's key; without one, that of the command line."""
+    """Return the scope of the host's key; without a key, that of the command line."""
     key = host_state.read(host, "connection.json").get("api_key", "")
     return Session(api_key=key).caller_with(KeyScope.WRITE, creates_default=True).scope
 
 
 def _do(entry: dict[str, Any], scope: Scope) -> int:
-    """Work off one entry; return how many messages were stored."""
+    """Process one entry; return how many messages were stored."""
     match entry["do"]:
         case "import":
             return _import(Path(entry["file"]), scope)
@@ -140,7 +140,7 @@ def _append(entry: dict[str, Any], scope: Scope) -> int:
     store = ConversationStore.from_settings(scope)
     opened = store.open_conversation(session_id=entry["session"], project=entry.get("project") or None)
     try:
-        # In LCM's native format, each with an idempotency key.
+        # The messages are in LCM's native format, each with an idempotency key.
         messages = [from_native(row) for row in entry["messages"]]
     except ValueError as wrong:
         raise Invalid(str(wrong)) from wrong

@@ -7,7 +7,7 @@ import time
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-# For all requests of one hook together, as its host waits for it.
+# Timeout of all requests of one hook together: the host waits for the hook.
 TIMEOUT_SECONDS = 2.0
 # The same after a compaction, which takes longer itself.
 COMPACTED_SECONDS = 6.0
@@ -18,11 +18,11 @@ _LEAST_TOKENS = 200
 
 
 class Unreachable(Exception):
-    """LCM could not be reached, or gave an unexpected answer."""
+    """LCM could not be reached, or gave an unexpected response."""
 
 
 class RestClient:
-    """Sends requests with one key; `timeout` is the total of all of them."""
+    """Sends requests with one key; `timeout` limits their total time."""
 
     def __init__(self, url: str, key: str, timeout: float = TIMEOUT_SECONDS) -> None:
         self._url = url
@@ -90,12 +90,12 @@ def recalled(lcm: RestClient, *, session: str, project: str, tokens: int, charac
     while tokens >= _LEAST_TOKENS:
         found = lcm.get(path, budget=tokens, share=1, marked="true", **query)
         if found is None and conversation is not None and query:
-            # No project of this name yet.
+            # There is no project of this name yet.
             query = {}
             continue
         text = str(found["text"]) if found else ""
         if len(text) <= characters:
             return text
-        # The mark covers the whole text, so it cannot be cut: ask for less.
+        # The text is enclosed in a mark, so it cannot be cut: request fewer tokens.
         tokens = min(tokens - 100, tokens * characters // len(text) * 9 // 10)
     return ""

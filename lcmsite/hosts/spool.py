@@ -61,9 +61,9 @@ def entries() -> list[tuple[str, dict[str, Any]]]:
         try:
             found.append((path.name, json.loads(path.read_text("utf-8"))))
         except (OSError, ValueError):
-            # A file that was just removed, or truncated by a full disk.
+            # The file was just removed, or truncated by a full disk.
             continue
-    # A session before its subagents', whose parent it is.
+    # A session comes before the sessions of its subagents, whose parent it is.
     return sorted(found, key=lambda each: (each[1]["do"] != "import", bool(each[1].get("is_child")), each[1]["at"]))
 
 
@@ -83,14 +83,14 @@ def hold() -> int | None:
 
 
 def done(name: str, entry: dict[str, Any]) -> None:
-    """Remove an entry, unless a hook has written it anew since it was read."""
+    """Remove an entry, unless a hook has written it again since it was read."""
     if _is_as_read(name, entry):
         with suppress(OSError):
             (folder() / name).unlink()
 
 
 def count_attempt(name: str, entry: dict[str, Any]) -> None:
-    """Count a failed attempt at an entry, unless a hook has written it anew."""
+    """Count a failed attempt at an entry, unless a hook has written it again."""
     if _is_as_read(name, entry):
         attempts = entry.get("attempts", 0) + 1
         # With a full disk the attempt is not counted; other entries go on.

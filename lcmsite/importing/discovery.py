@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-# A file that changed less than this long ago may still be being written.
+# A program may still be writing a file that has changed within this time.
 QUIET_SECONDS = 3
 
 
@@ -49,7 +49,7 @@ class FoundFiles:
 
 
 def places_of(home: Path, environment: Mapping[str, str], directories: Iterable[Path] = ()) -> list[Place]:
-    """Return the places of all agents; `directories` are those to search for aider's."""
+    """Return the folders of all agents; aider's files are searched in `directories`."""
 
     def folder(variable: str, *default: str) -> Path:
         return Path(environment[variable]) if environment.get(variable) else home.joinpath(*default)

@@ -75,8 +75,8 @@ def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
 def watch(session: Session, arguments: Namespace) -> Sweep:
     """Import new messages of all agents on this machine, until stopped.
 
-    A changed file is read once it has not been written to for some seconds. SIGINT or SIGTERM ends it after the current
-    file; it then reports what was stored. For the agents that it knows, see `lcm import --discover`.
+    A changed file is read when it has not been written to for some seconds. SIGINT or SIGTERM ends the command after
+    the current file; it then reports what was stored. For the known agents, see `lcm import --discover`.
     """
     if not 0 < arguments.seconds <= threading.TIMEOUT_MAX:
         raise Invalid("--seconds must be a positive number.")
@@ -101,7 +101,7 @@ def _places(arguments: Namespace) -> list[Place]:
 
 
 def _sweeper(scope: Scope) -> Sweeper:
-    """Build the sweeper of a workspace; its memory is of this database only."""
+    """Build the sweeper of a workspace; it remembers files of this database only."""
     store = ConversationStore.from_settings(scope)
     database = settings.DATABASES["default"]
     of = repr([scope.workspace_id, *(str(database.get(key)) for key in ("HOST", "PORT", "NAME"))])

@@ -1,7 +1,7 @@
 """Read a history from a file, message by message, in any of the known formats.
 
-The file is JSON Lines, each a message or an object with `messages`; or one JSON value: a list of either, or one such
-object; or the transcript of an agent, recognized by its lines; or a document of another program (`DOCUMENTS`).
+The file is JSON Lines, in which each line is a message or an object with `messages`; or one JSON value, a list of these
+or one object; or the transcript of an agent, recognized by its lines; or a document of another program (`DOCUMENTS`).
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class Entry:
     title: str = ""
     project: str = ""
     parent_session_id: str = ""
-    # The key of the message that it follows, "" if it is the first; None for the one before it in the file.
+    # The key of the message that this one follows; "" for the first message; None if it follows the one before it.
     after: str | None = None
-    # The key of the session's head message, if that is not the last one of the file.
+    # The key of the session's head message, if the head is not the last message of the file.
     head: str = ""
     # The lines of the file after the previous message up to this one, for the journal.
     lines: tuple[Mapping[str, Any], ...] = ()
-    # The session of the whole file, whose journal gets the lines; empty if they are only messages.
+    # The session of the whole file; its journal gets the lines. Empty if the lines are only messages.
     file_session_id: str = ""
-    # The program whose plugin may have recorded it already, and its row in that program's form.
+    # The program whose plugin may have recorded the message already, and the message's row in that program's form.
     program: str = ""
     row: Any = field(default=None, repr=False)
 
@@ -79,7 +79,7 @@ class History:
     format: str = ""
     # How many lines of a transcript had no message, by type.
     passed_over: Counter[str] = field(default_factory=Counter)
-    # The session and parent, named by a line of a transcript, of lines that name none.
+    # The session and parent for lines of a transcript that name none; an earlier line has named them.
     _named: str = field(default="", repr=False)
     _parent: str = field(default="", repr=False)
     # The same for the project.
@@ -168,9 +168,9 @@ class History:
             raise self._malformed(f"line {number + 1}", "The compressed file ends or breaks off here.") from broken
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
-        """Yield the message or messages that a value has.
+        """Yield the message or messages in a value.
 
-        Messages in an object are of the session that it names, or else of `session`, named after its place in the file.
+        The messages of an object belong to the session that it names. If it names none, they belong to `session`.
         """
         if document := document_of(value):
             if document.is_finished:
@@ -237,7 +237,7 @@ class History:
         session_id = self.session or named or self._named or self.stem
         newest = self._newest.get(session_id, "")
         place = transcript.place_of(line)
-        # What is named and not known is where it was first named.
+        # A line id that is named as a predecessor before it is known counts as being at this position.
         followed, turn = self._messages.setdefault(place[1] if place else "", (newest, self._turns))
         if message is None:
             self.passed_over[line["type"]] += 1
@@ -251,7 +251,7 @@ class History:
         after = None
         if place:
             may_branch = transcript.may_branch(line)
-            # It is a branch only if at least one whole turn lies between.
+            # The line begins a branch only if there is at least one whole turn between it and the message it follows.
             after = followed if may_branch and followed != newest and turn < self._turns else None
             self._turns += may_branch
             self._messages[place[0]] = (key, self._turns)
@@ -280,7 +280,7 @@ class History:
 
     def _entry(self, where: str, row: Any, session: str) -> Entry:
         try:
-            # Detected once, by the first distinctive message: later ones may look like another format.
+            # Detect the format once, from the first distinctive message: later ones may look like another format.
             self.format = self.format or detect(row) or ""
             if not isinstance(row, dict):
                 raise ValueError("A message must be an object.")
@@ -312,6 +312,6 @@ class History:
 
 
 def _key(session_id: str, where: str, row: Any) -> str:
-    """Return an idempotency key for a message at this place of this session."""
+    """Return an idempotency key for a message at this position of this session."""
     text = json.dumps([session_id, where, row], sort_keys=True)
     return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

@@ -29,7 +29,7 @@ BATCH = 500
 
 @dataclass
 class ImportedConversation:
-    """How many of a conversation's messages this run stored, and earlier ones had."""
+    """Counts of a conversation's messages: stored by this run, and stored before."""
 
     conversation_id: int
     session_id: str
@@ -65,7 +65,7 @@ class Importer:
     # By session: whether its host's plugin recorded it, and the plugin's keys by the keys in the file.
     _recorded: dict[str, bool] = field(default_factory=dict)
     _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    # By the session whose journal has the file.
+    # By session: the file in the journal of that session.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
 
     def run(self) -> list[ImportedConversation]:
@@ -83,7 +83,7 @@ class Importer:
         for session_id, keys in self._plugin_keys.items():
             conversation = self._found.get(session_id)
             if conversation is not None and conversation.created:
-                # The file may have returned from a branch that the plugin missed: the head is its last message.
+                # The session may have returned from a branch that the plugin missed: move the head to the last message.
                 self._move_head(conversation, next(reversed(keys.values())))
         if behind := self.history.take_lines():
             for file in self._files.values():
@@ -102,7 +102,7 @@ class Importer:
                 self._move_head(conversation, entries[0].head)
 
     def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
-        """Yield a message as the host's plugin stores it, if that recorded the session."""
+        """Yield a message as the plugin stores it, if the plugin recorded the session."""
         parent = entry.parent_session_id
         if self._is_recorded(entry.program, parent):
             parent = f"{PREFIXES[entry.program]}{parent}"
@@ -111,7 +111,7 @@ class Importer:
             return
         session_id = f"{PREFIXES[entry.program]}{entry.session_id}"
         keys = self._plugin_keys.setdefault(session_id, {"": ""})
-        # Without a predecessor in the file, it follows the newest message, whose key is the last one.
+        # If the entry names no predecessor, it follows the newest message, whose key is the last one.
         newest = next(reversed(keys.values())) if entry.after is None else keys.get(entry.after, "")
         # Text that LCM injected is not stored, so no message may follow it.
         for message in without_injected(plugin_messages(entry.program, entry.row)).messages:
@@ -148,7 +148,7 @@ class Importer:
             if not session_id:
                 yield from entries
                 continue
-            # First, as this compares the file with an earlier run, before anything is written.
+            # Call this first: it compares the file with an earlier run before anything is written.
             home = self._conversation(session_id, entries[0])
             stem = self.history.stem
             # A file named after its session, as hosts do, is the session's own (no subpath).
@@ -171,10 +171,10 @@ class Importer:
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
         stored = self._stored(conversation, entries)
         erased = self._erased(conversation, [entry for entry in entries if entry.key not in stored])
-        # Our keys identify a line, which an earlier version of LCM may have read into another message: skip those.
-        known = erased | {
-            entry.key for entry in entries if entry.message.idempotency_key is None and entry.key in stored
-        }
+        # LCM's own keys identify a line. Another version of LCM may have parsed the line differently: skip known ones.
+        known = erased.union(
+            each.key for each in entries if each.message.idempotency_key is None and each.key in stored
+        )
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
@@ -242,7 +242,7 @@ class Importer:
     def _place(self, record: ConversationRecord, entry: Entry) -> None:
         """Set a conversation's project and parent from the file, if it has none."""
         project = entry.project if record.project is None else ""
-        # Only if the parent is stored: a transcript may be imported without its parent's.
+        # Set the parent only if it is stored: a transcript may be imported without its parent's.
         parents = self.store.scope.narrow(Conversation.objects.filter(session_id=entry.parent_session_id))
         parent = entry.parent_session_id if record.parent_id is None and parents.exists() else ""
         if project or parent:
@@ -252,7 +252,7 @@ class Importer:
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Yield runs of entries, each entry following the one before it."""
+    """Yield groups of entries in which each entry follows the one before it."""
     run: list[Entry] = []
     for entry in entries:
         if run and (entry.after is None) != (run[0].after is None) or run and entry.after not in (None, run[-1].key):

@@ -20,7 +20,7 @@ _KEYS = {"id": "id", "parent_id": "parentID", "directory": "directory", "title":
 def sessions_in(path: Path) -> Iterator[dict[str, Any]]:
     """Yield each session in the form of `opencode export`, parents first.
 
-    The write-ahead log is read, too. Raises Invalid if it is another program's database or cannot be read.
+    The write-ahead log is read, too. Raises Invalid if the file is another program's database or cannot be read.
     """
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as database:

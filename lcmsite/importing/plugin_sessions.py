@@ -1,8 +1,8 @@
 """Convert messages in files of OpenCode and pi as LCM's plugins do. Pure.
 
-A plugin gives sessions its own names and messages its own keys. With the same ones, an import of a session's file
-continues what the plugin recorded, and stores nothing twice. This must match `clients/plugins/opencode/lcm.js` and
-`clients/plugins/pi/lcm.ts`.
+A plugin gives sessions its own names and messages its own keys. With the same names and keys, an import of a session's
+file continues what the plugin recorded, and stores nothing twice. This must match `clients/plugins/opencode/lcm.js`
+and `clients/plugins/pi/lcm.ts`.
 """
 
 from __future__ import annotations

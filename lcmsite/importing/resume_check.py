@@ -83,7 +83,7 @@ class _Session:
     def require_new(self) -> None:
         """Raise HistoryChanged if most later stored texts are among the new texts.
 
-        Then lines have moved, and would be stored twice. Two files of one session share only some texts.
+        In that case lines have moved, and would be stored twice. Two files of one session share only some texts.
         """
         texts = self.new_texts
         del texts[_NOTHING]
@@ -104,10 +104,10 @@ class _Session:
 def require_continued(entries: Iterator[Entry], scope: Scope) -> None:
     """Raise HistoryChanged unless a file continues what was imported of it.
 
-    It is raised in two cases. A message is not stored, but a later one of its session is: it was edited, and would be
-    stored after its successors. Or most new messages were imported before, from other lines: lines were inserted or
-    removed before them, and they would be stored twice. A message is identified by its line and text; those with keys
-    of their own are left to the store, which refuses another text under the same key.
+    There are two cases. A message is not stored, but a later one of its session is: the message was edited, and would
+    be stored after its successors. Or most new messages were imported before from other lines: lines were inserted or
+    removed before them, and they would be stored twice. A message is identified by its line and text. Messages with
+    keys of their own are not checked here: the store refuses another text under the same key.
     """
     sessions: dict[str, _Session] = {}
     while batch := list(islice(entries, AT_ONCE)):

@@ -1,7 +1,7 @@
 """Import the files of agents that have changed since the last sweep.
 
-A small file per workspace remembers which files were imported. It only saves time: without it, all files are read again
-and nothing is stored twice.
+A small file per workspace lists the imported files. It only saves time: without it, all files are read again, and still
+nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Sweep:
     refused: list[Refused] = field(default_factory=list)
 
     def after(self, before: Sweep) -> Sweep:
-        """Return the sums of both sweeps; `unchanged` and `refused` are of this one."""
+        """Return the sums of both sweeps, with `unchanged` and `refused` of this one."""
         return replace(
             self,
             files=self.files + before.files,

@@ -1,6 +1,6 @@
 """MCP tools for agents, rendered from the catalogue.
 
-A tool's answer is a text for the model, with the REST answer as structured content beside it. Agents known to show the
-model the structured content instead get the text alone. There are resources and a prompt, too. `lcm mcp` serves stdio,
-a process of `lcm up` HTTP.
+A tool result is a text for the model, with the REST response as structured content beside it. Some agents are known to
+show the model the structured content instead of the text; they get only the text. There are also resources and a
+prompt. `lcm mcp` serves MCP over standard input and output, a process of `lcm up` over HTTP.
 """

@@ -29,12 +29,12 @@ from lcmsite.connections import closing_connections
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
-# Referenced so that the import, which registers its forms of answers, is kept.
+# Referenced so that linters keep the import, which registers renderers of results.
 FORMS = (found_texts,)
 
 
-# JSON can have a lone surrogate, and agents that truncate texts send them; the SDK refuses messages with one. The
-# escape of any surrogate begins like this; UTF-8 itself has none.
+# JSON can contain lone surrogates, and agents that truncate texts send them; the SDK refuses such messages. The escape
+# of every surrogate begins like this; UTF-8 itself has none.
 _SURROGATE_ESCAPE = b"\\ud"
 
 T = TypeVar("T")
@@ -91,9 +91,9 @@ class CallRunner:
         caller: Callable[[], Caller],
         is_structured: bool = True,
     ) -> CallToolResult:
-        """Run the operation; return its answer or its error as a tool result.
+        """Run the operation; return its result or its error as a tool result.
 
-        The text is for a model; with `is_structured`, the whole answer is added as structured content.
+        The text is for a model; with `is_structured`, the whole result is added as structured content.
         """
 
         def work() -> CallToolResult:
@@ -118,11 +118,11 @@ class CallRunner:
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
     """Run the operation; a conversation may be named by its number or session."""
-    # Permission is checked first, before any argument is looked up.
+    # Check the permission before any argument is looked up.
     operation.require(caller)
     fields = operation.params.model_fields
     schemas = fields_of(operation.params)
-    # Whatever the schema says, models send null for omitted arguments, and numbers as strings.
+    # Against the schema, models send null for omitted arguments, and numbers as strings.
     arguments = {
         name: _resolve_conversations(schemas.get(name, {}), value, caller)
         for name, value in given.items()

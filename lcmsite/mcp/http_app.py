@@ -1,7 +1,7 @@
 """MCP over HTTP: an ASGI application served beside the site.
 
-It is stateless: every message carries its API key and is answered by itself, so there is no session to hijack, keep
-alive or lose with a process.
+It is stateless: every message carries its API key, and no message depends on an earlier one. So there is no session
+that could be hijacked, must be kept alive, or is lost with a process.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RequestGuard:
         authorization = headers.get("authorization", "")
         scope[CALLER], scope[LIMIT_HEADERS] = await self.runner.run(lambda: admit(authorization))
         if scope["method"] != "POST":
-            # A GET would open a stream for messages of the server, which sends none.
+            # A GET would open a stream for messages from the server, but this server sends none.
             raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")

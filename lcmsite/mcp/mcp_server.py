@@ -1,7 +1,7 @@
 """The MCP server: tools, resources and a prompt, on the SDK's Server class.
 
-It does not use the SDK's decorators for tools, as names, schemas and answers come from the catalogue. Every handler
-converts every error itself: the SDK would send the text of an unexpected one to the client.
+It does not use the SDK's decorators for tools, because names, schemas and results come from the catalogue. Every
+handler converts every error itself: the SDK would send the text of an unexpected error to the client.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ INSTRUCTIONS = (
 )
 
 SENT_MESSAGE = "lcm.message"
-"""Scope key of the message as it was sent, if the SDK got a copy without lone surrogates."""
+"""ASGI scope key of the original message, if the SDK got a copy without lone surrogates."""
 
 SECONDS_BETWEEN_REPORTS = 2.0
 
-# Agents that show a model the structured content of an answer instead of its text.
+# Agents that show a model the structured content of a tool result instead of its text.
 STRUCTURE_SHOWING_AGENTS = ("claude-code", "codex-mcp-client")
 
 
 def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
-    """Build a server; `caller_of` returns the caller whose rights a call has."""
+    """Build a server; `caller_of` returns the caller of a request."""
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
@@ -127,7 +127,7 @@ def _reads_structure(context: Context) -> bool:
     client = context.session.client_params
     if client is not None:
         return client.client_info.name not in STRUCTURE_SHOWING_AGENTS
-    # HTTP is stateless here: most requests identify their client by this header alone.
+    # HTTP is stateless here: most requests identify their client only by this header.
     agent = context.request.headers.get("user-agent", "") if context.request is not None else ""
     return agent.partition("/")[0] not in STRUCTURE_SHOWING_AGENTS
 
@@ -146,7 +146,7 @@ async def _run_or_raise(runner: CallRunner, work: Callable[[], T]) -> T:
 async def _reporting_progress(context: Context, doing: str) -> AsyncIterator[None]:
     """Report progress at the start, at the end and at intervals, if requested.
 
-    The real progress is unknown: the reported one approaches 1, and reaches it at the end.
+    The real progress is unknown: the reported value approaches 1, and reaches it at the end.
     """
     if not context.meta or context.meta.get("progress_token") is None:
         yield

@@ -56,7 +56,7 @@ TEMPLATES = [
 
 
 def read_resource(uri: str, caller: Caller) -> Contents:
-    """Read the resource at an address. Raises NotFound if the caller may see none."""
+    """Read a resource by its address. Raises NotFound if the caller may not see it."""
     parts = urlsplit(uri)
     id = unquote(parts.path[1:])
     match parts.scheme, parts.netloc, bool(parts.path.strip("/")):
@@ -106,7 +106,7 @@ def _read_file(uri: str, id: str, caller: Caller) -> Contents:
     if mime_type.startswith(_TEXT_TYPES):
         with suppress(UnicodeDecodeError):
             return TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
-    # Also a file with a text type that is not UTF-8.
+    # Send bytes, also for a file with a text type whose content is not UTF-8.
     return BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(content).decode("ascii"))
 
 
@@ -127,7 +127,7 @@ PROMPTS = (
 
 
 def build_prompt(*, question: str = "", conversation: str = "") -> GetPromptResult:
-    """Build the prompt: how to look things up, then question and conversation."""
+    """Build the prompt: how to look something up, then question and conversation."""
     sections = [f"The question: {question}"] if question else []
     sections += [f"The conversation: {conversation}"] if conversation else []
     text = "\n\n".join([PROMPT_FILE.read_text().strip(), *sections])

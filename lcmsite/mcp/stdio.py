@@ -1,7 +1,7 @@
-"""MCP over standard input and output, one message a line: `lcm mcp`.
+"""MCP over standard input and output, one message per line: `lcm mcp`.
 
-The SDK's own reader drops a line that it cannot parse, and its sender would wait for an answer for ever. So lines are
-read and written here; their messages are handled by the SDK.
+The SDK's own reader drops a line that it cannot parse, and the sender of that line would wait for a response for ever.
+So lines are read and written here; the SDK handles their messages.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def _read(
 
 async def _write(answers: MemoryObjectReceiveStream[SessionMessage], lines: BinaryIO) -> None:
     file = anyio.wrap_file(lines)
-    # A client that no longer reads has closed our input, too, or is about to.
+    # If the client no longer reads, it has also closed the input, or will close it soon.
     with contextlib.suppress(BrokenPipeError):
         async for each in answers:
             message = each.message.model_dump(mode="json", by_alias=True, exclude_unset=True)

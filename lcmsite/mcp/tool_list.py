@@ -18,16 +18,16 @@ TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if
 _CONVERSATION_SCHEMA: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
 
-# The limit of an answer that such tools declare to Claude Code; without it, Claude Code shows 25,000 tokens.
+# The maximum result size that some tools declare to Claude Code, which otherwise shows 25,000 tokens.
 MOST_CHARACTERS = 500_000
-# Tools that declare it: those with one of these params, and those whose answer is as long as a stored text.
+# The tools that declare it: those with one of these params, and those whose result is as long as a stored text.
 _SIZE_PARAMS = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
 _LONG_ANSWERS = frozenset({"lcm_message", "lcm_describe_range"})
 
 
 @cache
 def tools(*, is_structured: bool = True) -> tuple[Tool, ...]:
-    """Return all tools; with `is_structured`, each has a schema of its answer."""
+    """Return all tools; with `is_structured`, each has a schema of its result."""
     answers, records = json_schema.of_results([json_schema.envelope(each.returns) for each in TOOLS.values()])
     return tuple(
         _build_tool(name, operation, json_schema.self_contained(answer, records) if is_structured else None)
@@ -44,7 +44,7 @@ def _build_tool(name: str, operation: Operation, answer: Schema | None) -> Tool:
         output_schema=answer,
         annotations=ToolAnnotations(
             read_only_hint=operation.scope is KeyScope.READ,
-            # No operation changes or removes what is stored.
+            # No tool of agents changes or removes stored texts.
             destructive_hint=False,
             idempotent_hint=operation.verb != "POST",
             open_world_hint=False,

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 from conversations.run_sql import SealRows
 
-# As huey 3.5 makes them itself; a test compares them with those of the installed huey.
+# The tables that huey 3.5 would create itself; a test compares them with those of the installed huey.
 QUEUE_TABLES = """
 CREATE TABLE huey_kv (
     queue text NOT NULL, key text NOT NULL, value bytea NOT NULL, PRIMARY KEY (queue, key)
@@ -26,7 +26,7 @@ CREATE TABLE huey_counter (
 );
 """
 
-# As `createcachetable` makes it: counts of requests, for a minute each.
+# The table that `createcachetable` would create, for request counts of one minute each.
 CACHE_TABLE = """
 CREATE TABLE lcm_cache (
     cache_key varchar(255) NOT NULL PRIMARY KEY, value text NOT NULL, expires timestamptz NOT NULL

@@ -23,7 +23,7 @@ def environment_is_understood(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 @register()
 def encoding_is_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """An error for an unknown tokenizer, as tokens would only be estimated."""
+    """An error for an unknown tokenizer: tokens would only be estimated."""
     encoding = StorePolicy.from_settings().encoding
     if encoding == ESTIMATE or TokenEstimator(encoding).name != ESTIMATE:
         return []

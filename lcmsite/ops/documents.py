@@ -26,7 +26,7 @@ COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 def generated_documents() -> dict[Path, str]:
     """The text that each of these documents should have, by path."""
-    # Imported here: it needs the apps to be set up.
+    # Imported here, because it needs the apps to be set up.
     from lcmsite.catalogue import reference
 
     readme = README.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Health endpoints: is the process alive, is it ready. They need no key."""
+"""Health endpoints: whether the process is alive, and ready. They need no key."""
 
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
 # Short, so that a probe gets an answer even if a firewall drops every packet.
 CONNECT_TIMEOUT_SECONDS = 2
-# A due job that waits longer lacks a worker: a lost wake-up is made up for within a minute.
+# If a due job waits longer, there is no worker: a lost wake-up would be replaced within a minute.
 LONGEST_JOB_WAIT_SECONDS = 300
 
 _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
@@ -29,7 +29,7 @@ _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
 @never_cache
 @require_safe
 def alive(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers at all."""
+    """200 as long as the process responds."""
     return JsonResponse({"status": "alive"})
 
 
@@ -54,7 +54,7 @@ def not_ready() -> list[str]:
 
 
 def _database_problems() -> list[str]:
-    # Not from the pool, which waits for a free connection as long as for a request.
+    # Do not use the pool: a probe would wait for a free connection for as long as a request may.
     try:
         with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             version = connection.info.server_version // 10_000

@@ -16,7 +16,7 @@ from structlog.typing import ExcInfo, Processor
 
 from lcmsite.embedded_postgres.location import make_directory
 
-# The most characters logged of an exception's first line; later lines may quote data.
+# Maximum number of characters logged of an exception's first line; later lines may quote data.
 LONGEST_EXCEPTION_TEXT = 200
 
 # The log of `lcm up`.
@@ -108,17 +108,17 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             # Anybody can send a request with another host's name: RequestLog has a line for it, without a traceback.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
-            # At DEBUG these would log statements and requests with their values; some, at INFO, every call.
+            # At DEBUG, these would log statements and requests with their values; some would log every call at INFO.
             "django.db.backends": {"level": "WARNING"},
             "asyncio": {"level": "WARNING"},
-            # It repeats warnings about a failure that the waiting request logs once.
+            # The pool repeats warnings about a failure that the waiting request logs once.
             "psycopg.pool": {"level": "ERROR"},
             "mcp": {"level": "WARNING"},
             "sse_starlette": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},
             "httpcore2": {"level": "WARNING"},
-            # With a handler of its own, as huey's consumer adds one to a logger that has none. At INFO it
-            # logs two lines for every task, which LCM's tasks log better.
+            # It has its own handler, because huey's consumer adds one to a logger that has none. At INFO, huey
+            # logs two lines for every task; LCM's tasks log more useful ones.
             "huey": {"handlers": ["queues"], "level": level if level != "INFO" else "WARNING", "propagate": False},
         },
     }

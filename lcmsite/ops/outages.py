@@ -1,7 +1,7 @@
-"""Log one line when a queue's server stops answering, one when it is back.
+"""Log one line when a queue's server stops responding, one when it is back.
 
-The queue's own loop would log a traceback at every attempt during the outage. No work is lost meanwhile: jobs are rows,
-and the loop goes on trying.
+Without this, the queue's loop would log a traceback at every attempt during the outage. No work is lost meanwhile: jobs
+are rows in the database, and the loop goes on trying.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OncePerOutage(logging.Filter):
         from conversations.errors import LcmError
         from lcmsite.connections import require_servers
 
-        # Threads notice their broken connections one by one, the last when waiting for the pool times out.
+        # Threads notice their broken connections one by one, the last one when its wait for the pool times out.
         seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
         while True:
             time.sleep(SECONDS_BETWEEN_TRIES)
@@ -73,7 +73,7 @@ def is_outage(error: BaseException) -> bool:
         case redis.ConnectionError() | redis.TimeoutError():
             return True
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            # No state: the server did not answer. 08: connection failures. 57P: the server is stopping or starting.
+            # No SQLSTATE: the server did not respond. 08: connection failures. 57P: the server is stopping or starting.
             return error.sqlstate is None or error.sqlstate.startswith(("08", "57P", _DISK_FULL))
         case psycopg.errors.ReadOnlySqlTransaction():
             # LCM's embedded PostgreSQL becomes read-only when its disk is nearly full.

@@ -3,7 +3,7 @@
 `python -m lcmsite.ops.processes PARENT web SOCKET`, `... PARENT mcp SOCKET`, `... PARENT gateway SOCKET`, or `...
 PARENT worker QUEUE`; a socket is the number of an open descriptor.
 
-Each shuts down cleanly on SIGTERM, and sends it to itself when the process that started it is gone.
+Each process shuts down cleanly on SIGTERM, and sends SIGTERM to itself when the process that started it is gone.
 """
 
 import gc

@@ -15,7 +15,7 @@ from django.conf import settings
 
 logger = structlog.get_logger(__name__)
 
-# A process that ends within this time of its start has made a bad start; after BAD_STARTS in a row it is given up.
+# If a process ends within this time after its start, the start was bad. After BAD_STARTS in a row, `lcm up` gives up.
 SECONDS_OF_A_GOOD_START = 10.0
 BAD_STARTS = 5
 FIRST_PAUSE = 0.25
@@ -33,7 +33,7 @@ class Process:
     arguments: Sequence[str]
     # A server's listening socket, inherited by the process; its descriptor is the last argument.
     listener: socket.socket | None = None
-    # Its stdout and stderr; those of this process if None.
+    # Where its stdout and stderr go; None: to those of this process.
     output: IO[str] | None = None
     running: "subprocess.Popen[bytes] | None" = None
     started_at: float = 0.0
@@ -53,7 +53,7 @@ class Process:
             stderr=self.output,
             # PYTHONPATH finds the module, as the working directory must stay: LCM_DATA_DIR may be relative to it.
             env=os.environ | {"PYTHONPATH": os.pathsep.join(python_path)},
-            # A process group of its own: Ctrl-C reaches only the supervisor, and leftover children are found by it.
+            # A process group of its own: Ctrl-C reaches only the supervisor, and the group finds leftover children.
             start_new_session=True,
         )
 

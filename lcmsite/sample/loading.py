@@ -42,7 +42,7 @@ def load_sample(*, url: str) -> list[str]:
     engine = CompactionEngine.from_settings(scope)
     conversation = store.open_conversation(session_id=SESSION_ID, title=TITLE)
     if not conversation.counters.message_count:
-        # One append, so all or nothing; idempotency keys let two processes load it at once.
+        # One append stores all messages or none; with idempotency keys, two processes may load the sample at once.
         store.append_messages(conversation_id=conversation.conversation_id, messages=sample_messages())
     _compact_once(store, engine, conversation.conversation_id)
     key, password = _stored_or_new_key(scope, workspace.pk), _stored_or_new_password(scope)

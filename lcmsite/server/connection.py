@@ -1,4 +1,4 @@
-"""An HTTP connection of uvicorn with timeouts, and a limit of connections."""
+"""An HTTP connection of uvicorn, with timeouts and a limit on their number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, pr
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 
 MOST_HEADER_BYTES = 64 * 1024
-# File descriptors of the process itself: database connections, log, files of metrics, threads that read files.
+# File descriptors for the process itself: database connections, log, files of metrics, threads that read files.
 RESERVED_DESCRIPTORS = 200
 # Closing a connection with unread input resets it, and the client may never see the error: wait this long.
 SECONDS_TO_READ_ON = 2.0
@@ -28,18 +28,18 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(HttpToolsProtocol):
-    """Limits the time for headers, and for the client to take each part of an answer.
+    """Limits the time to send headers, and to read each part of a response.
 
-    The idle time between requests is uvicorn's `timeout_keep_alive`; bodies are timed in `incoming.py`. Above
-    `max_connections`, the connection that has been idle longest is closed for a new one.
+    The idle time between requests is uvicorn's `timeout_keep_alive`; `incoming.py` limits the time for bodies. Above
+    `max_connections`, the connection that has been idle longest is closed in favour of a new one.
     """
 
-    # The idle connections of this process, without a request being handled, longest idle first.
+    # The connections of this process that handle no request, longest idle first.
     idle_connections: ClassVar[dict[Connection, None]] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        # `pause_writing` is then called whenever the client does not read at once what is sent.
+        # With this, `pause_writing` is called whenever the client does not read sent data at once.
         transport.set_write_buffer_limits(high=0)
         self.seconds = settings.DEPLOYMENT.request_timeout_seconds
         self.disconnected = Disconnected()
@@ -130,13 +130,13 @@ class Connection(HttpToolsProtocol):
         if self.is_within_headers:
             self._refuse(RequestTimeout("The headers of the request came too slowly (LCM_REQUEST_TIMEOUT_SECONDS)."))
         else:
-            # No request began, or a refused body is still being sent.
+            # No request has begun, or the client is still sending a refused body.
             self.transport.close()
 
     def _give_up_answer(self) -> None:
         self.answer_timer = None
         CLIENT_LIMITS.labels("response_timeout").inc()
-        # Reset it: otherwise the kernel keeps the rest of the answer until the client reads it.
+        # Reset the connection: otherwise the kernel keeps the rest of the response until the client reads it.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()
 
@@ -167,7 +167,7 @@ class Connection(HttpToolsProtocol):
 def most_connections() -> int:
     """Return `max_connections`, or fewer if the limit of descriptors is too low.
 
-    A connection may need two: its socket, and a file with its body or its answer.
+    A connection may need two: its socket, and a file with the request's body or the response.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     configured: int = settings.DEPLOYMENT.max_connections

@@ -39,7 +39,7 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 WsgiApplication = Callable[..., Iterable[bytes]]
-# Answers are sent in chunks of this size; chunks of a stream are gathered up to this size or time.
+# Responses are sent in chunks of this size. Chunks of a stream are joined up to this size or time.
 PIECE_BYTES = 64 * 1024
 SECONDS_TO_GATHER = 0.5
 
@@ -59,7 +59,7 @@ class FileAnswer:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the site, to be sent at the client's pace."""
+    """A response of the site, to be sent at the client's pace."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -71,16 +71,16 @@ class Answer:
 
 
 class BrokenStream(Exception):
-    """A streamed answer failed after its headers were sent."""
+    """A streamed response failed after its headers were sent."""
 
 
 class Front:
     """An ASGI application around a WSGI application.
 
     Requests run in threads; the process's gate lets `web_threads` operations run at once. One caller gets only a part
-    of the threads. Up to `max_waiting_requests` wait here, and more are refused. A streamed answer, such as a ledger,
-    keeps its thread and database connection but frees its place for another request; up to `web_threads` are streamed
-    at once.
+    of the threads. Up to `max_waiting_requests` wait here; more are refused. A streamed response, such as a ledger,
+    keeps its thread and database connection, but does not count against the limit of running requests; up to
+    `web_threads` responses are streamed at once.
     """
 
     def __init__(self, site: WsgiApplication, *, limits: Limits | None = None) -> None:
@@ -112,7 +112,7 @@ class Front:
     async def _receive_body(self, scope: Scope, receive: Receive) -> IO[bytes]:
         length = declared_length(scope)
         if not length:
-            # A body of unknown length is never read: views that need one refuse the request.
+            # A body of unknown length is never read: a view that needs a body refuses the request.
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
             await self.run_in_thread(lambda place: require_known_caller(scope), scope)
@@ -152,7 +152,7 @@ class Front:
         loop.call_soon_threadsafe(self.places.leave, place)
 
         def wait_until_sent(event: dict[str, Any]) -> None:
-            # Wrapped: `send` may return an awaitable that is no coroutine.
+            # A wrapper, because `send` may return an awaitable that is not a coroutine.
             async def send_event() -> None:
                 await send(event)
 
@@ -175,7 +175,7 @@ class Front:
 
 
 async def _deliver(answer: Answer, send: Send, disconnected: Disconnected, threads: ThreadPoolExecutor) -> None:
-    """Send the answer at the pace of the client."""
+    """Send the response at the client's pace."""
     await send(answer.start)
     body = answer.body
     if isinstance(body, bytes):
@@ -215,7 +215,7 @@ def _write_to_disk(whole: bytes) -> FileAnswer:
 
 
 def _join_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join chunks to fewer, larger ones, as each is passed between threads."""
+    """Join chunks into fewer, larger ones, because each is passed between threads."""
     gathered, began = bytearray(), time.monotonic()
     for piece in pieces:
         gathered += piece
@@ -252,7 +252,7 @@ def limits_of_process() -> Limits:
     """Return the limits of the queue, derived from the gate of this process."""
     gated, waiting = gate().limits, settings.DEPLOYMENT.max_waiting_requests
     return Limits(
-        # One caller may have as many threads as the gate lets it run operations, and wait for heavy ones.
+        # The threads of one caller: for the operations that the gate lets it run, and the heavy ones that may wait.
         running=Share(gated.threads, gated.running.of_one_caller + gated.heavy_waiting.of_one_caller),
         waiting=Share(waiting, (waiting + 1) // 2),
     )
@@ -268,7 +268,7 @@ def identify_caller(scope: Scope) -> str:
 
 
 async def take_place(places: FairQueue, caller: str) -> Place:
-    """Wait on the event loop for a place. Raises Busy if too many requests wait."""
+    """Wait on the event loop for admission. Raises Busy if too many requests wait."""
     admitted = asyncio.get_running_loop().create_future()
 
     def admit() -> None:

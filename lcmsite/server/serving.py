@@ -22,11 +22,11 @@ SECONDS_BETWEEN_SWITCHES = 0.0005
 
 
 def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan: str) -> None:
-    """Serve until SIGTERM; requests under way are answered first."""
+    """Serve until SIGTERM; then finish the current requests."""
     _raise_open_files_limit()
-    # The event loop releases the interpreter's lock at every send, and has to get it back from busy threads.
+    # The event loop releases the interpreter's lock at every send, and has to get the lock back from busy threads.
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
-    # Not imported above: `lcm up` imports this module to bind its ports, and has no use for them.
+    # Imported here: `lcm up` imports this module only to bind its ports, and does not need uvicorn.
     import uvicorn
 
     from lcmsite.server.connection import Connection
@@ -34,7 +34,7 @@ def serve(application: Callable[..., Any], listener: socket.socket, *, lifespan:
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
-            # uvicorn has set the system's queue to its own `backlog`.
+            # uvicorn has set the length of the system's queue to its own `backlog`: set it again.
             listener.listen(BACKLOG)
 
     config = uvicorn.Config(
@@ -77,7 +77,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY only with this protocol.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # For each connection: the system's default is megabytes, which a client that does not read could fill.
+    # Limit the buffer of each connection: a client that does not read could fill the system's default of megabytes.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     try:
         bound.bind((host, port))

@@ -3,12 +3,12 @@
  *
  * Before each call of the model, messages that LCM lacks are appended and the context is assembled: old messages are
  * replaced by summaries, and the others stay as OpenCode has them. A subagent's session is a child of its parent's. The
- * model gets LCM's tools by MCP.
+ * model gets LCM's tools over MCP.
  *
- * If LCM does not answer, OpenCode works as without this plugin; LCM gets what it missed with the next call.
+ * If LCM does not respond, OpenCode works as without this plugin; LCM gets the missed messages with the next call.
  *
- * Settings: LCM_BASE_URL and LCM_TOKEN, or what `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the budget; without
- * it, the budget is LCM's own.
+ * Settings: LCM_BASE_URL and LCM_TOKEN, or the values that `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the
+ * budget; the default is LCM's own budget.
  */
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
@@ -43,7 +43,7 @@ function note(values) {
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 })
     renameSync(`${path}.${process.pid}`, path)
   } catch {
-    // It is only for `lcm doctor`.
+    // Ignore the error: the file is only for `lcm doctor`.
   }
 }
 
@@ -132,7 +132,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     return seqs
   }
 
-  /** Append the messages that LCM lacks, in batches; return the last answer, with the assembled context. */
+  /** Append the messages that LCM lacks, in batches; return the last response, with the assembled context. */
   async function turn(session, messages) {
     const rows = messages.flatMap(neutral)
     const isKnown = (row) => session.seqs.has(row.idempotency_key)
@@ -183,7 +183,7 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     return isCut ? [written("note", NOTE), ...chosen] : chosen
   }
 
-  /** Run a session's work one after another; errors are noted, and never reach OpenCode. */
+  /** Run a session's tasks one after another; errors are recorded, and never reach OpenCode. */
   async function safely(sessionID, work) {
     try {
       const session = await opened(sessionID)

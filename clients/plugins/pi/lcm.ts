@@ -5,10 +5,10 @@
  * messages are replaced by summaries, and the others stay as pi has them. When pi switches branches in its session
  * tree, the head moves. pi's own compaction at its threshold is not needed, and is cancelled.
  *
- * If LCM does not answer, pi works as without this extension; LCM gets what it missed with the next call.
+ * If LCM does not respond, pi works as without this extension; LCM gets the missed messages with the next call.
  *
- * Settings: LCM_BASE_URL, LCM_TOKEN and LCM_MCP_URL, or what `lcm connect pi` wrote. LCM_CONTEXT_TOKENS is the budget,
- * without it the model's window less the room for its answer.
+ * Settings: LCM_BASE_URL, LCM_TOKEN and LCM_MCP_URL, or the values that `lcm connect pi` wrote. LCM_CONTEXT_TOKENS is
+ * the budget; the default is the model's window minus the tokens reserved for the answer and for OVERHEAD.
  */
 
 import { createHash } from "node:crypto";
@@ -51,7 +51,7 @@ function note(values: Record<string, string>): void {
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(rows), { mode: 0o600 });
     renameSync(`${path}.${process.pid}`, path);
   } catch {
-    // It is only for `lcm doctor`.
+    // Ignore the error: the file is only for `lcm doctor`.
   }
 }
 
@@ -78,12 +78,12 @@ async function ask(url: string, token: string, body?: Row, method = "POST"): Pro
   });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`LCM answered ${answer.status}: ${text.slice(0, 300)}`);
-  // MCP may answer with one server-sent event.
+  // An MCP response may be a single server-sent event.
   const data = text.startsWith("{") ? text : text.split("\n").find((line) => line.startsWith("data:"))?.slice(5);
   return JSON.parse(data || "{}");
 }
 
-/** A message's idempotency key: a hash of fields that are the same in memory and in pi's session file. */
+/** A message's idempotency key: a hash of the fields that are equal in memory and in pi's session file. */
 function keyOf(message: Row): string {
   const { role, content, timestamp, toolCallId, command, output, summary } = message;
   const text = JSON.stringify([role, content, timestamp, toolCallId, command, output, summary]);
@@ -142,7 +142,7 @@ export default function (pi: any) {
     return found;
   }
 
-  /** Read what is needed from pi's context object at once: it may not be used once pi goes on. */
+  /** Copy the needed values from pi's context object, which must not be used after pi continues. */
   function seen(ctx: any, given: Row[] = []): Row {
     const session = `pi:${ctx.sessionManager.getSessionId()}`;
     return { session, cwd: ctx.cwd, path: pathOf(ctx, given), budget: budgetOf(ctx) };
@@ -157,7 +157,7 @@ export default function (pi: any) {
     return messages;
   }
 
-  /** Append the messages that LCM lacks, in batches; return the last answer, with the assembled context. */
+  /** Append the messages that LCM lacks, in batches; return the last response, with the assembled context. */
   async function turn(path: Row[], budget: number): Promise<Row> {
     const known = path.map(keyOf).filter((key) => seqs.has(key));
     const follows = seqs.get(known[known.length - 1]) ?? 0;
@@ -177,7 +177,7 @@ export default function (pi: any) {
     }
   }
 
-  /** Build the messages for the model from LCM's context; undefined if that lacks the newest one. */
+  /** Build the messages for the model from LCM's context; undefined if the context lacks the newest message. */
   function assembled(given: Row[], path: Row[], context: Row): Row[] | undefined {
     const bySeq = new Map(path.map((message) => [seqs.get(keyOf(message)), message]));
     const chosen: Row[] = [];
@@ -188,7 +188,7 @@ export default function (pi: any) {
     }
     const calls = new Set(chosen.flatMap((each) => (Array.isArray(each.content) ? each.content : [])).filter((block) => block.type === "toolCall").map((block) => block.id));
     const whole = chosen.filter((each) => each.role !== "toolResult" || calls.has(each.toolCallId));
-    // The newest message is what the model is to answer.
+    // The model is to answer the newest message, so it must be the last one.
     if (!whole.length || keyOf(whole[whole.length - 1]) !== keyOf(given[given.length - 1])) return undefined;
     const isSame = whole.length === given.length && whole.every((each, place) => keyOf(each) === keyOf(given[place]));
     if (isSame) return given;
@@ -213,7 +213,7 @@ export default function (pi: any) {
     return [...path, ...given.filter(isOwn)];
   }
 
-  /** Run work one after another; errors are noted and shown, and never reach pi. */
+  /** Run tasks one after another; errors are recorded and shown, and never reach pi. */
   function safely<T>(ctx: any, work: () => Promise<T>): Promise<T | undefined> {
     const done = queue.then(work).then(
       (found) => {
@@ -236,7 +236,7 @@ export default function (pi: any) {
     try {
       if (ctx.hasUI) ctx.ui.setStatus("lcm", text);
     } catch {
-      // The session is over.
+      // The session has ended.
     }
   }
 
@@ -298,7 +298,8 @@ export default function (pi: any) {
   pi.on("agent_end", async (_event: Row, ctx: any) => sync(ctx));
   pi.on("session_shutdown", async (_event: Row, ctx: any) => sync(ctx));
 
-  // LCM's context fits. A compaction that the user requested, or one after the model refused a request, goes on.
+  // Cancel only pi's own compaction at its threshold: LCM's context fits. A compaction that the user requested, or that
+  // follows a refused request, goes on.
   pi.on("session_before_compact", async (event: Row) => {
     return isAssembled && event.reason === "threshold" ? { cancel: true } : undefined;
   });

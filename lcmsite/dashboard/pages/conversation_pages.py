@@ -65,19 +65,19 @@ def more_messages(visit: Visit, conversation_id: int) -> HttpResponse:
         shown = _messages(visit, conversation_id, number_in(given, "seq") or 1)
         return visit.show("_messages.html", **{**shown, "earlier": None})
     shown = _messages(visit, conversation_id, max(1, before - ON_A_PAGE), last=before - 1)
-    # The page already shows the messages that follow, unless this part ended early.
+    # The page already shows the messages after this part, unless the part ended early.
     return visit.show("_messages.html", **{**shown, "later": shown["later"] if shown["is_cut"] else None})
 
 
 @page()
 def message(visit: Visit, message_id: str) -> HttpResponse:
-    """One message in full, with texts restored from files that may be read."""
+    """One message in full; texts that are stored in files are put back."""
     try:
         record = visit.call("lcm_message", message_id=message_id, whole=True)
     except Conflict as refused:
         if refused.code != "quarantined":
             raise
-        # A file of the message is quarantined, but not the message itself.
+        # The message is readable, but one of its files is quarantined: show it without the files' texts.
         record = visit.call("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
         record = replace(visit.call("lcm_read_quarantined", id=record.id).message, quarantined=True)
@@ -121,7 +121,7 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if window.conversation.moves else []
     shown: list[dict[str, Any]] = []
     expected = first
-    # If rows are missing, the list may extend beyond this page. The gaps are shown.
+    # If rows are missing, the list may contain messages after this page; the gaps are shown.
     for turn in turns([each for each in records if each.seq <= last]):
         seq = turn.message.seq
         if seq > expected:

@@ -65,7 +65,7 @@ def erase(visit: Visit, conversation_id: int) -> HttpResponse:
 def _chosen(given: QueryDict) -> dict[str, Any]:
     """The params in the form. Raises Invalid unless it selects everything or a part.
 
-    For the service, empty params mean everything. An empty form must not mean that.
+    For the service, no params mean the whole conversation; an empty form must not mean that.
     """
     ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
     ids = {name: _IDS.findall(given.get(name, "")) for name in ("message_ids", "file_ids")}
@@ -79,7 +79,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
 
 
 def _show_preview(visit: Visit, conversation_id: int, problem: Problem | None = None) -> HttpResponse:
-    """The preview page, with the problem if an erasure was refused."""
+    """The preview page; if an erasure was refused, with the problem."""
     chosen = _chosen(visit.request.POST)
     found: ErasurePreview = visit.call("lcm_preview_erasure", in_text=chosen, conversation_id=conversation_id)
     return visit.show(

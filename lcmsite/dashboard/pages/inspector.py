@@ -83,7 +83,7 @@ def _assemble(visit: Visit, conversation_id: int, fields: dict[str, str], **opti
 
 
 def _assemble_explained(visit: Visit, conversation_id: int, fields: dict[str, str]) -> dict[str, Any]:
-    """The context and the decisions in its receipt; or the problem with the form."""
+    """The context with the decisions of its receipt, or the problem with the form."""
     try:
         # The decisions are the same in every format; the exact text is loaded on request.
         context = _assemble(visit, conversation_id, fields)

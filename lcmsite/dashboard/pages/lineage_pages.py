@@ -20,7 +20,7 @@ from retrieval.describing.lineage import Direction
 from retrieval.types import Description, ItemKind
 
 LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 320, 1100, 4000
-# How many tokens of sources are shown beside a summary at once.
+# Maximum number of tokens of sources on one page beside a summary.
 SOURCE_TOKENS = 6_000
 # The maximum number of tree branches shown at once. A context without compaction may have more.
 MOST_TWIGS = 300
@@ -120,7 +120,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
         as_of_run=given.get("run") or None,
         resolution=resolution(width),
     )
-    # Branches are drawn only for the present: a window of the past has no position of the head.
+    # Branches are drawn only for the present, not for a past run: earlier positions of the head are not drawn.
     is_branched = window.conversation.moves and window.as_of_run is None
     branches = visit.call_all("lcm_branches", conversation_id=conversation_id) if is_branched else []
     drawn = picture(window, width=width, branches=branches)
@@ -142,7 +142,7 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
 
 @page()
 def impact(visit: Visit, item_id: str) -> HttpResponse:
-    """What depends on a message, a summary or a file, or what it was made from."""
+    """What was made from a message, summary or file, or what it was made from."""
     filters = {name: given for name in FILTERS if (given := text_in(visit.request.GET, name))}
     found = visit.call("lcm_impact", in_text=filters, id=item_id)
     return visit.show("impact.html", found=found, filters=filters, directions=list(Direction))

@@ -16,7 +16,7 @@ from lcmsite.types import KeyScope
 from retrieval.history.types import SessionMatches, TimelineEntry
 
 ENTRIES = 20
-# How many tokens of a summary's sources are shown at once.
+# Maximum number of tokens of a summary's sources on one page.
 TOKENS_BELOW = 6_000
 
 
@@ -45,13 +45,13 @@ def project(visit: Visit) -> HttpResponse:
 
 @page()
 def session_summary(visit: Visit, summary_id: str) -> HttpResponse:
-    """A session, arc or epoch summary, with links to related summaries."""
+    """A session, arc or epoch summary with its position among the others."""
     return visit.show("history/summary.html", described=visit.call("lcm_describe", id=summary_id))
 
 
 @page(KeyScope.WRITE, POST)
 def redo_session(visit: Visit, summary_id: str) -> HttpResponse:
-    """Queue a job that regenerates a degraded or damaged summary."""
+    """Queue a degraded or damaged summary to be regenerated."""
     visit.call("lcm_redo_session", summary_id=summary_id, background=True)
     return visit.redirect("history-jobs", done="Requested.")
 

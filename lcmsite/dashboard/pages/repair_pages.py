@@ -15,7 +15,7 @@ from lcmsite.dashboard.visit import POST, Visit, choices_in, page, text_in
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 25
-# The number of audit entries in the history of a plan.
+# Audit entries shown in the history of a plan.
 MOST_ACTS = 500
 
 _OPEN = (PlanState.PROPOSED, PlanState.APPROVED)
@@ -42,7 +42,7 @@ def _show_plan(visit: Visit, problem: Problem | None = None, *, repair_id: str) 
 
 @page(KeyScope.WRITE, POST)
 def plan(visit: Visit, report_id: str) -> HttpResponse:
-    """Make a plan for a report; nothing is changed."""
+    """Make a repair plan for a report; no stored data is changed."""
     ledger = visit.request.POST.get("ledger_file_id", "").strip() or None
     made = visit.call("lcm_plan_repairs", report_id=report_id, ledger_file_id=ledger)
     return visit.redirect("repairs", repair_id=made.repair_id)
@@ -108,7 +108,7 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
-    """The audit entries about a plan."""
+    """The audit entries of a plan."""
     return visit.show("trust/_acts.html", acts=visit.call("lcm_audit", target=repair_id, limit=MOST_ACTS))
 
 

@@ -87,7 +87,7 @@ def scan(visit: Visit, scan_id: int) -> HttpResponse:
 
 @page()
 def redirect_to_message(visit: Visit) -> HttpResponse:
-    """Redirect from the id of a message to that message in the transcript."""
+    """Redirect from the id of a message to its position in the transcript."""
     id = visit.request.GET.get("id", "")
     message_id = message_in(id)
     if message_id is None:
@@ -100,7 +100,7 @@ def redirect_to_message(visit: Visit) -> HttpResponse:
 
 
 def _progress(visit: Visit, scan: ScanRecord) -> dict[str, Any]:
-    """The scan, its report so far, and the number of conversations if known."""
+    """The scan, its report so far, and the number of conversations, if known."""
     is_of_all = scan.conversation_id is None and scan.extent is ScanMode.FULL
     is_at_it = scan.report is not None and scan.finished_at is None
     total = visit.call("lcm_browse", limit=1).total if is_of_all and is_at_it else None

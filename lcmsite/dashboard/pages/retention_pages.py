@@ -62,13 +62,13 @@ def conversation_trust(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page(KeyScope.ADMIN, POST)
 def archive(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Move messages to the cold tier, as many as one request can."""
+    """Move messages to the cold tier; one request may not move all of them."""
     return _move(visit, conversation_id, "lcm_archive")
 
 
 @page(KeyScope.ADMIN, POST)
 def thaw(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Move messages back to the hot tier, as many as one request can."""
+    """Move messages back to the hot tier; one request may not move all of them."""
     return _move(visit, conversation_id, "lcm_thaw")
 
 

@@ -1,4 +1,4 @@
-"""Compaction runs, jobs, plans, boundaries of hosts, and map runs."""
+"""Compaction runs, jobs, plans, boundaries of agent programs (hosts), map runs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lcmsite.types import KeyScope
 from retrieval.map.types import MapState
 
 OF_A_CONVERSATION = 20
-# The maximum number of events on the page of a map run.
+# Maximum number of events on the page of a map run.
 MOST_EVENTS = 50
-# The message after each action on a map run, by the last segment of the URL.
+# The notice after an action on a map run, by the last segment of the URL.
 ACTS = {"pause": "Paused.", "resume": "Resumed.", "cancel": "Cancelled.", "retry-failed": "Queued again."}
 
 
 @page()
 def runs(visit: Visit) -> HttpResponse:
-    """The runs of the workspace, newest first, filtered by outcome and reason."""
+    """The compaction runs of the workspace, newest first; by outcome and reason."""
     filters = choices_in(visit.request.GET, outcome=Outcome, reason=Reason)
     return visit.show(
         "_runs.html" if visit.is_part else "runs.html",
@@ -43,7 +43,7 @@ def backfill(visit: Visit) -> HttpResponse:
 
 @page()
 def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Where an agent program cut its context; as a part, the coverage up to there."""
+    """Boundaries where a host cut its context; as a part, the coverage up to one."""
     reference = visit.request.GET.get("host_reference") or None
     if visit.is_part:
         coverage = visit.call("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
@@ -89,7 +89,7 @@ def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def runs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The runs of one conversation; its jobs are loaded afterwards."""
+    """The compaction runs of one conversation; its jobs are loaded afterwards."""
     return visit.show(
         "conversation_runs.html",
         conversation=visit.call("lcm_show", conversation_id=conversation_id),

@@ -29,7 +29,7 @@ ORDERS = {
     GrepSort.RECENCY: "newest first",
     GrepSort.HYBRID: "best and newest first",
 }
-# The number of conversations in the selection list, last used first. A URL may name any other.
+# Number of conversations offered in the list, most recently used first; a URL may name any other.
 CHOICES = 100
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
@@ -94,7 +94,7 @@ def about(visit: Visit) -> HttpResponse:
 
 
 def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
-    """The last used conversations for the selection list, and the chosen one."""
+    """The most recently used conversations, for the form's list, and the chosen one."""
     recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
     conversations = [each.conversation for each in recent.conversations]
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}

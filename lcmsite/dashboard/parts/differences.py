@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lcmsite.dashboard.parts.marked_text import Line
 
-# The maximum number of lines shown for a step. A step may affect thousands of rows.
+# Maximum number of lines shown of a step, which may affect thousands of rows.
 MOST_LINES = 120
 LONGEST = 400
 

@@ -140,7 +140,7 @@ class _Canvas:
         return _height(tokens, self.most_tokens, LEAST_BAR_HEIGHT, MOST_BAR_HEIGHT)
 
     def bars(self) -> tuple[list[Bar], list[Bundle]]:
-        """The summaries as bars; those too narrow to point at as bundles."""
+        """The summaries as bars; bars that are too narrow to point at form bundles."""
         bars: list[Bar] = []
         bundles: list[Bundle] = []
         for _, of_depth in groupby(sorted(self.window.summaries, key=_drawing_order), key=lambda each: each.depth):
@@ -225,7 +225,7 @@ class _Canvas:
         return self.stretch(max(window.tail_from_seq, window.first_seq), window.last_seq)
 
     def boundaries(self) -> tuple[Mark, ...]:
-        """Marks where the host cut its context; of marks too close together, the first."""
+        """Marks where the host cut its context; a mark too close to the last is left out."""
         marks: list[Mark] = []
         for each in self.window.boundaries:
             if self.window.first_seq <= each.last_seq <= self.window.last_seq:

@@ -50,7 +50,7 @@ class Stick(Box):
 
 @dataclass(frozen=True)
 class Stretch:
-    """A range of messages, with its position and width in pixels."""
+    """A range of messages, with its position in pixels."""
 
     first_seq: int
     last_seq: int
@@ -92,12 +92,12 @@ class Picture:
     bars: tuple[Bar, ...]
     bundles: tuple[Bundle, ...]
     sticks: tuple[Stick, ...]
-    # The average length of the messages of each leaf, if there are too many messages to draw.
+    # The average length of a leaf's messages, if there are too many to draw.
     densities: tuple[Box, ...]
     raw: tuple[Stretch, ...]
     tail: Stretch | None
     gaps: tuple[Stretch, ...]
-    # Ranges off the active path.
+    # Ranges of messages off the active path.
     off: tuple[Stretch, ...]
     boundaries: tuple[Mark, ...]
     ticks: tuple[Mark, ...]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-# The maximum number of words in one regular expression.
+# Maximum number of words in one regular expression.
 MOST_WORDS = 400
-# A longer text is shown without highlights, because finding them would need too much time.
+# A longer text is shown without highlights: to find them would take too long.
 MOST_CHARACTERS = 400_000
 
 

@@ -82,7 +82,7 @@ def _blocks(message: MessageRecord, calls: Mapping[str, int], results: Results, 
 
 
 def _block(message: MessageRecord, part: PartRecord, most: int | None) -> Block:
-    """The block of a part that is neither a tool call nor a tool result."""
+    """The block of a part that is not a tool call or result."""
     text = part.text_content or ""
     match part.part_type:
         case PartType.TEXT:
@@ -134,7 +134,7 @@ def _file(part: PartRecord) -> Block:
     name = part.file_name or part.file_mime or "file"
     if len(url) <= LARGEST_IMAGE and _IMAGE.fullmatch(url):
         return Block("image", title=name, text=url)
-    # Text, not a link: pages do not link to other sites.
+    # Shown as text, not as a link: pages do not link to other sites.
     shown = f"{url[:60]}…" if url.startswith("data:") else url
     return Block("file", title=name, text=part.text_content or shown, status=part.file_mime or "")
 

@@ -48,7 +48,7 @@ def result_rows(surface: Surface, results: Sequence[tuple[Call, str]]) -> list[d
 
 
 def sendable_rows(surface: Surface, rows: Sequence[Row]) -> list[Row]:
-    """Return an answer's rows for use in a request: empty texts are refused there."""
+    """Return an answer's rows without empty texts, which a request may not contain."""
     if surface is not Surface.MESSAGES:
         return list(rows)
     return [

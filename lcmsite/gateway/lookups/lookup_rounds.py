@@ -1,6 +1,6 @@
-"""Answer the model's calls of LCM's tools, so that the agent sees one answer.
+"""Run the model's calls of LCM's tools, so that the agent sees only one answer.
 
-A call of the agent's own tools ends the answer; results of LCM's tools beside it are added to the agent's next request.
+If the model also calls tools of the agent, the answer ends; results of LCM's tools go into the agent's next request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENOUGH = "Enough was looked up for one answer: go on with what you have."
 
 @dataclass
 class LookupRounds:
-    """Sends a request with LCM's tools, and again after each round of lookups."""
+    """Sends a request with LCM's tools, and repeats it with each round's results."""
 
     surface: Surface
     lookups: Lookups
@@ -83,7 +83,7 @@ class LookupRounds:
             shown.start_round(found.tokens_out)
 
     async def _read_next_answer(self, body: bytes, shown: ShownAnswer) -> ReadAnswer | None:
-        """Read the model's next answer, and send what is visible of it to the client.
+        """Read the model's next answer, and send its visible part to the client.
 
         Returns None if the whole answer was forwarded unchanged, such as an error.
         """
@@ -137,7 +137,7 @@ class LookupRounds:
             if len(whole) > MOST_BYTES:
                 is_read = False
             if not is_read:
-                # Too large, or an error: forwarded as it comes.
+                # An answer that is too large, or an error, is forwarded as it comes.
                 await self._send(bytes(whole))
                 whole.clear()
         reader = AnswerReader(self.surface, is_stream=False)
@@ -232,7 +232,7 @@ def _show_event(shown: ShownAnswer, raw: bytes) -> bytes:
     try:
         return shown.add_event(event, raw) if isinstance(event, dict) else raw
     except (KeyError, TypeError, ValueError, AttributeError):
-        # An event of an unknown form: forwarded unchanged.
+        # An event of an unknown form is forwarded unchanged.
         return raw
 
 

@@ -47,7 +47,7 @@ def _tool_row(surface: Surface, tool: Any) -> dict[str, Any]:
 
 
 def with_tools(surface: Surface, body: bytes) -> bytes | None:
-    """Append LCM's tools to those of a request; None if it cannot have them."""
+    """Add LCM's tools to those of a request; None if the request cannot have them."""
     try:
         text = body.decode()
         found = members(text)
@@ -61,7 +61,7 @@ def with_tools(surface: Surface, body: bytes) -> bytes | None:
     if choice not in _FREE_CHOICES or values.get("n") not in (None, 1) or not isinstance(own, list):
         return None
     if any(_tool_name(row).endswith("lcm_grep") for row in own):
-        # The host has them by MCP.
+        # The host already has LCM's tools, over MCP.
         return None
     if "tools" not in found:
         end = text.rindex("}")
@@ -83,7 +83,7 @@ def _runner() -> CallRunner:
 
 @dataclass
 class Lookups:
-    """Runs calls of LCM's tools within the tokens that the window has left (`room`)."""
+    """Runs calls of LCM's tools within the remaining tokens of the window (`room`)."""
 
     key_hash: bytes
     room: int
@@ -91,7 +91,7 @@ class Lookups:
     runner: CallRunner = field(default_factory=_runner)
 
     async def run_call(self, call: Call, *, call_count: int) -> str:
-        """Run a call; return its text within half of the room / `call_count`."""
+        """Run a call; return its text within its share of half of the remaining tokens."""
         most = self.room // 2 // call_count
         if most < _LEAST_TOKENS:
             return _NO_ROOM
@@ -103,7 +103,7 @@ class Lookups:
         return await asyncio.to_thread(self._shorten, text, most)
 
     async def spend(self, rows: Sequence[Any]) -> None:
-        """Subtract the tokens of rows added to the request from the room."""
+        """Subtract the tokens of rows that were added to the request from `room`."""
         self.room -= await asyncio.to_thread(lambda: sum(self.counter.entry_tokens(row) for row in rows))
 
     def _shorten(self, text: str, most: int) -> str:

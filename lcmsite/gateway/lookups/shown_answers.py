@@ -1,7 +1,7 @@
 """Merge several answers of the model into the one that the agent sees. Pure.
 
-Calls of LCM's tools are left out. Events pass unchanged until one is left out; later ones are renumbered. The end is
-held back until no further answer can follow.
+Calls of LCM's tools are left out. Events pass unchanged until one is left out; later events are renumbered. The closing
+events are held back until no further answer can follow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ShownAnswer(ABC):
 
     @abstractmethod
     def finish(self, *, is_only_hidden: bool) -> bytes:
-        """Return the closing events; `is_only_hidden` if all its last calls are hidden."""
+        """Return the closing events; `is_only_hidden`: the last calls are all hidden."""
 
     @abstractmethod
     def merge_bodies(self, bodies: list[Event], *, is_only_hidden: bool) -> Event:
@@ -63,7 +63,7 @@ class ShownAnswer(ABC):
         return self.shown_indexes[index]
 
     def add_usage(self, usage: Any, *names: str) -> Any:
-        """Add the tokens of the answers before this one to these members of a usage."""
+        """Add the tokens of the earlier answers to the named members of a usage object."""
         if not isinstance(usage, dict):
             return usage
         more = {name: usage[name] + self.spent_tokens for name in names if isinstance(usage.get(name), int)}

@@ -1,1 +1,1 @@
-"""Store what passes through the gateway as messages, once each."""
+"""Store the messages of requests and answers of the gateway, each once."""

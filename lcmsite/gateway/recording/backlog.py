@@ -1,7 +1,7 @@
 """Keep exchanges that wait to be recorded, on disk or in memory, and replay them.
 
-Each lane (a key's session) is replayed in order. An exchange that times out is retried later, with its lane; other
-lanes go on. One that keeps failing while others succeed is moved to `rejected`.
+Each lane (a key's session) is replayed in order. If an exchange times out, its lane is retried later; other lanes go
+on. An exchange that keeps failing while others succeed is moved to `rejected`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from lcmsite.types import KeyScope
 logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-# Limit of what is kept in memory while neither database nor disk accepts anything.
+# Maximum number of bytes kept in memory while neither the database nor the disk accepts data.
 MOST_IN_MEMORY = 64 * 1024**2
-# Seconds until the first retry, and between retries at most: each delay is twice the one before.
+# The first and the longest delay before a retry, in seconds; each delay is twice the one before.
 BACKOFF_SECONDS = (4.0, 300.0)
 MOST_ATTEMPTS = 10
 
@@ -45,16 +45,16 @@ MOST_ATTEMPTS = 10
 class Backoff:
     """The retry state of an exchange."""
 
-    # How many others had been recorded at the last attempt.
+    # How many exchanges had been recorded at the time of the last attempt.
     recorded_count: int
-    # Failed attempts, not counting those since which no other exchange was recorded.
+    # Failed attempts. One counts only if another exchange was recorded since the attempt before it.
     attempts: int = 0
     until: float = 0.0
 
 
 @dataclass
 class Backlog:
-    """What one process has still to record. Call it from its event loop only."""
+    """Exchanges that one process still has to record; use only from its event loop."""
 
     spool: Spool
     threads: ThreadPoolExecutor
@@ -62,7 +62,7 @@ class Backlog:
     waiting: Counts[str] = field(default_factory=Counts)
     in_memory: deque[tuple[str, datetime, bytes]] = field(default_factory=deque)
     backoffs: dict[str, Backoff] = field(default_factory=dict)
-    # How many exchanges were recorded so far, directly or by replay.
+    # How many exchanges have been recorded so far, directly or by replay.
     recorded_count: int = 0
     # The descriptor of the spool's lock file.
     lock_descriptor: int | None = None
@@ -74,7 +74,7 @@ class Backlog:
         self.waiting.update(map(lane_in, await asyncio.to_thread(self.spool.in_order)))
 
     async def add(self, lane: str, received_at: datetime, data: bytes) -> None:
-        """Spool an exchange of a held lane, or keep it in memory, or log that it is lost."""
+        """Spool an exchange of a held lane; else keep it in memory, else log its loss."""
         try:
             await asyncio.to_thread(self.spool.add, data, lane=lane, received_at=received_at)
             EXCHANGES.labels("spooled").inc()
@@ -115,7 +115,7 @@ class Backlog:
             del self.waiting[lane]
 
     async def replay(self) -> float | None:
-        """Record what waits, oldest first. Returns the seconds until the next retry.
+        """Record waiting exchanges, oldest first; return seconds until the next retry.
 
         Returns None if no retry is due. Raises while the database or the disk is unavailable.
         """
@@ -175,14 +175,14 @@ def _replay_file(path: Path) -> bool | None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        # Such as a file of another user: it is retried later, and other lanes go on.
+        # For example, the file belongs to another user. It is retried later, and other lanes go on.
         logger.error("gateway_spool_unreadable", reason=type(error).__name__)
         return None
     return _replay_data(data)
 
 
 def _replay_data(data: bytes) -> bool | None:
-    """Record an exchange; True if done, None to retry, False if it can never be."""
+    """Record an exchange; True if done, None to retry, False if it never can be."""
     try:
         exchange, outcome = parse_exchange(data)
         recorder = build_recorder(exchange)

@@ -24,7 +24,7 @@ class Exchange:
     key_hash: bytes
     surface: Surface
     task: Task
-    # Only those that identify the session (`hints_of`).
+    # Only the headers that identify the session (`hints_of`).
     headers: Mapping[str, str]
     # Decompressed, otherwise unchanged.
     body: bytes = field(repr=False)
@@ -67,7 +67,7 @@ def serialize_exchange(exchange: Exchange, outcome: Outcome) -> bytes:
 
 
 def parse_exchange(data: bytes) -> tuple[Exchange, Outcome]:
-    """Parse a serialized exchange. Raises ValueError if the data is none."""
+    """Parse a serialized exchange. Raises ValueError if the data is not an exchange."""
     line, newline, body = data.partition(b"\n")
     if not newline:
         raise ValueError("This is no exchange.")

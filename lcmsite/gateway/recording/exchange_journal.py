@@ -1,4 +1,4 @@
-"""Store in the journal what belongs to an exchange but is no message."""
+"""Store in the journal the parts of an exchange that are not messages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ExchangeJournal:
         known: int,
         answer: ReadAnswer | None,
     ) -> None:
-        """Store a side request, except its first `known` messages, stored already."""
+        """Store a side request without its first `known` messages: they are stored."""
         entry = {
             "uuid": key,
             "type": side,

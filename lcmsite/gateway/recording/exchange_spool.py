@@ -23,7 +23,7 @@ _ENDING, _UNFINISHED = ".exchange", ".part"
 # How long rejected exchanges, which cannot be recorded, are kept. Above `most_bytes`, the oldest are removed.
 _REJECTED = "rejected"
 REJECTED_SECONDS = 30 * 24 * 3600
-# At most how often the waiting files are counted anew: a person may have removed some by hand.
+# Minimum time between two counts of the waiting files: a person may have removed some of them.
 SECONDS_BETWEEN_COUNTS = 10.0
 # How long to wait for the lock of a gateway that is shutting down.
 SECONDS_TO_CLAIM = 10.0
@@ -123,7 +123,7 @@ class Spool:
                 self._bytes.writing -= len(data)
 
     def _require_room(self, size: int) -> None:
-        """Raise SpoolFull if `size` bytes do not fit, counting anew before that."""
+        """Raise SpoolFull if `size` bytes do not fit, even after a new count."""
         if not self._fits(size) and time.monotonic() - self._bytes.counted_at > SECONDS_BETWEEN_COUNTS:
             self._bytes.waiting = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
             self._bytes.counted_at = time.monotonic()
@@ -185,7 +185,7 @@ def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, float, int]]:
         try:
             found = path.stat()
         except FileNotFoundError:
-            # Recorded and removed in this moment.
+            # The exchange has just been recorded and its file removed.
             continue
         yield path, found.st_mtime, found.st_size
 

@@ -68,7 +68,7 @@ def find_conversation(exchange: Exchange, request: ReadRequest, store: Conversat
 
 
 def _locate_behind_newest(conversation_id: int, source: str, store: ConversationStore) -> Location:
-    """Return the location behind the newest answer of a conversation."""
+    """Return the location after the newest answer of a conversation."""
     answered = _exchanges(store).filter(conversation_id=conversation_id, side="", answer_seq__isnull=False)
     newest = answered.order_by("-exchange_id").first()
     if newest is None or newest.answer_chain is None or newest.answer_seq is None:
@@ -77,7 +77,7 @@ def _locate_behind_newest(conversation_id: int, source: str, store: Conversation
 
 
 def _open_session(session: Session, store: ConversationStore) -> int:
-    """Find or open a session's conversation, below its parent's; returns its id."""
+    """Find or open a session's conversation, a child of its parent's; return the id."""
     if session.parent is None or session.parent == session.name:
         return store.open_conversation(session_id=session.name).conversation_id
     existing = store.scope.narrow(Conversation.objects.filter(session_id=session.name))

@@ -1,8 +1,8 @@
 """Find the new messages of a request; most of its history is stored. Pure.
 
-Messages behind the longest stored prefix are new; where the stored history continues otherwise, they begin another
-branch. A host that has compacted by itself sends a shorter history with a summary at its head: that is recorded as a
-boundary, and the rest is appended behind it.
+Messages after the longest stored prefix are new. If the stored history continues differently, they begin another
+branch. A host that has compacted by itself sends a shorter history that begins with a summary: this is recorded as a
+boundary, and the new messages are appended after it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
     summaries = [index for index in rest if is_host_summary(messages[index])]
     if rest and stored.head_seq and (summaries or (last < 0 and base_seq == 0)):
         new = _new_behind_boundary(messages, rest, summaries, stored.active_keys)
-        # Or the host has dropped the oldest messages: the first that is left is known, and so is an answer.
+        # Another case: the host has dropped its oldest messages. The first one left is stored, and so is an answer.
         retained = [index for index in rest if index not in new and not messages[index].digest.is_loose]
         first = next((index for index in rest if not messages[index].digest.is_loose), -1)
         is_shorter = first in retained and any(messages[index].message.role is Role.ASSISTANT for index in retained)
@@ -100,7 +100,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
 
 
 def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
-    """Return the seq of a stored incomplete answer that this message is, or None."""
+    """Return the seq of the incomplete answer that this message repeats, or None."""
     if message.message.role is not Role.ASSISTANT:
         return None
     found = (seq for seq, text in stored.incomplete_answers.get(chain, ()) if begins_alike(message, text))
@@ -110,7 +110,7 @@ def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | No
 def begins_alike(message: WireMessage, text: str) -> bool:
     """Whether one text is the beginning of the other, white space aside.
 
-    Agents keep as much of an answer as they got. An empty text matches nothing.
+    Agents keep the part of an answer that they received. An empty text matches nothing.
     """
     one, other = _bare_text(message), "".join(text.split())
     return bool(one and other) and (other.startswith(one) or one.startswith(other))
@@ -125,9 +125,9 @@ def _bare_text(message: WireMessage) -> str:
 def _new_behind_boundary(
     messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], active_keys: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return those of `rest` that are new behind a boundary.
+    """Return the indexes in `rest` of messages that are new after a boundary.
 
-    `rest` are indexes. Messages kept from before it are left out; all behind the last answer or summary are new.
+    Messages that the host kept from before the boundary are left out. All after the last answer or summary are new.
     """
     known = Counter(map(digest_in, active_keys))
     answers = [index for index in rest if messages[index].message.role is Role.ASSISTANT]
@@ -135,7 +135,7 @@ def _new_behind_boundary(
     new = []
     for index in rest:
         digest = messages[index].digest.text
-        # A summary with the text of an earlier one is new all the same, unless it is a vendor's answer coming back.
+        # A summary is new even if an earlier message has the same text, unless it is the vendor's answer, sent again.
         if index <= last_old and (index in answers or index not in summaries) and known[digest] > 0:
             known[digest] -= 1
         else:

@@ -1,7 +1,7 @@
 """Store the messages of requests and answers, each once, on its branch.
 
-A message's idempotency key is a hash of it and all before it, so a request that is recorded again, or comes in another
-form, stores nothing twice. Synchronous: it runs in threads while requests are forwarded.
+A message's idempotency key is a hash of it and of all messages before it. So nothing is stored twice if a request is
+recorded again, or comes in another form. The code is synchronous: it runs in threads while requests are forwarded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Recorded:
     chain: bytes
     seq: int
     appended_count: int
-    # By index in the request's list; without `with_seqs`, the newest only. Messages of injected text alone have none.
+    # Seqs by index in the request's list; without `with_seqs`, only the newest. A message of injected text has none.
     seqs: Mapping[int, int]
     request: ReadRequest
 
@@ -163,7 +163,7 @@ class Recorder:
         *,
         newest_count: int,
     ) -> tuple[int, int, dict[int, int]]:
-        """Append new messages. Returns the seq the answer follows, their count, all seqs."""
+        """Append new messages; return the seq before the answer, their count, all seqs."""
         stored = self._look_up_history(conversation, messages, links, newest_count=newest_count)
         base = conversation.head_seq if location.is_foreign else location.seq
         matched = match(messages, links, stored, base_seq=base)
@@ -204,7 +204,7 @@ class Recorder:
         seqs = look_up_seqs(newer)
         last = last_known(messages, links, seqs)
         if last >= 0:
-            # All before it are stored; their seqs are not needed.
+            # All messages before it are stored; their seqs are not needed.
             seqs |= {link.key: 0 for link in older}
         elif older:
             seqs |= look_up_seqs(older)
@@ -283,9 +283,9 @@ class Recorder:
         return chain, seq
 
     def _find_stored_answer(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
-        """Return the seq at which an incomplete answer is stored already, or None.
+        """Return the seq at which an incomplete answer is already stored, or None.
 
-        It is if the agent's next request, which has what the agent got of the answer, was recorded first.
+        If the agent's next request was recorded first, the part of the answer that it repeats is already stored.
         """
         behind = conversation.messages.filter(seq__gt=seq).order_by("seq")
         found = behind.values_list("seq", "role", "content").first()

@@ -1,7 +1,7 @@
 """Record exchanges in order while they are forwarded, or later from a backlog.
 
-An exchange that cannot be recorded now goes to the backlog. If the database is down, all others go there,
-too, until it answers; if only this one timed out, only later ones of its lane (a key's session) do.
+An exchange that cannot be recorded now goes to the backlog. While the database is down, all exchanges go there. If only
+one exchange timed out, only the later ones of its lane (a key's session) follow it there.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ logger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 THREADS = 4
-# Timeout of recording a request or an answer; the exchange then goes to the backlog.
+# Timeout for recording a request or an answer; the exchange then goes to the backlog.
 DATABASE_TIMEOUT_SECONDS = 6.0
-# While the database is down: seconds until the first retry, and between retries at most; each delay doubles.
+# While the database is down: the first and the longest delay before a retry, in seconds; each is twice the one before.
 RETRY_PAUSES = (0.25, 4.0)
 # Parsing holds the interpreter's lock, so recording starts when the answer begins, or after this delay at the latest.
 HEAD_START_SECONDS = 0.03
@@ -49,14 +49,14 @@ class Pending:
     lane: str
     lock: asyncio.Lock
     task: asyncio.Task[Recorded | None]
-    # Set when the client has the beginning of the answer, or waits for the recording.
+    # Set when the client has the beginning of the answer, or when the request waits for its recording.
     is_forwarded: asyncio.Event = field(default_factory=asyncio.Event)
     has_begun: bool = False
-    # Why it is not recorded yet, for the header x-lcm-status.
+    # Why the request is not recorded yet, for the header x-lcm-status.
     reason: str = ""
-    # Whether no later attempt can record it either.
+    # Whether no later attempt can record it, either.
     is_unrecordable: bool = False
-    # Whether it holds its lane in the backlog.
+    # Whether its lane waits for it in the backlog.
     holds_lane: bool = False
     is_abandoned: bool = False
 
@@ -92,7 +92,7 @@ class Recordings:
         self.replaying = asyncio.create_task(self._replay())
 
     async def stop(self) -> None:
-        """Finish what is under way, and spool what cannot be finished."""
+        """Finish the recordings under way; spool those that cannot be finished."""
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=SECONDS_TO_FINISH)
         if self.replaying is not None:
@@ -105,9 +105,9 @@ class Recordings:
         self.backlog.threads.shutdown(wait=False, cancel_futures=True)
 
     def begin(self, exchange: Exchange, *, is_awaited: bool = False) -> Pending:
-        """Start to record a request, when its answer begins or shortly after.
+        """Start to record a request: when its answer begins, or after a short delay.
 
-        With `is_awaited`, it starts at once, even if its lane has a backlog, and finds the seqs of all messages.
+        With `is_awaited`, it starts at once, even if the lane has a backlog, and finds the seqs of all messages.
         """
         lane = exchange.lane
         lock = self.lanes.get(lane)
@@ -154,7 +154,7 @@ class Recordings:
     async def _end(self, pending: Pending, outcome_of: Callable[[], Outcome]) -> None:
         # The lane's next request has this answer in its history, so it waits for this lock.
         async with pending.lock:
-            # In a thread, as it parses the answer, which may be large.
+            # Run it in a thread, because it parses the answer, which may be large.
             outcome = await asyncio.to_thread(outcome_of)
             is_recorded = await self._record_answer(pending, outcome)
         if is_recorded:
@@ -202,7 +202,7 @@ class Recordings:
                     exc_info=not is_expected,
                 )
         if not pending.is_unrecordable:
-            # Now, before later exchanges of its lane are recorded.
+            # Hold the lane now, before its later exchanges are recorded.
             self._hold(pending)
         return None
 

@@ -1,6 +1,6 @@
 """Find the session that a request names in its headers or body. Pure.
 
-For a request that names none, `locating.py` looks for the session whose stored messages it continues.
+If a request names no session, `locating.py` looks for the session whose stored messages the request continues.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lcmsite.gateway.surfaces import Row
 OWN_HEADER = "x-lcm-session-id"
 _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
-# The thread comes first: a subagent has its own, and the session of the thread that started it.
+# The thread id comes first: a subagent has its own thread id, but the session id of the thread that started it.
 _CODEX_HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
 _SESSION_IN_USER_ID = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
-# The headers that are kept of a request: those read here and by `side_requests.py`. An allow-list, as vendors and
-# proxies put credentials in headers of any name.
+# The headers of a request that are stored: those read here and by `side_requests.py`. It is an allow-list, because
+# vendors and proxies put credentials in headers of any name.
 _HINTS = frozenset(
     (
         OWN_HEADER, "x-litellm-trace-id", "x-litellm-session-id", *_CODEX_HEADERS, "x-session-id", "x-session-affinity",

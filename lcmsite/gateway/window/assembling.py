@@ -13,7 +13,7 @@ from lcmsite.gateway.window.shortening import Parts, parts_of, shorten
 from lcmsite.gateway.window.summary_block import SeqRange, SummaryBlock, build_block, pointer_to
 from lcmsite.gateway.window.types import Cut, Shortened, ShownSummary, WindowRequest
 
-# The answer gets what the request allows, at most a fifth of the window; a tenth if the request sets no limit.
+# The tokens reserved for the answer: as many as the request allows, at most 1/5 of the window; 1/10 without a limit.
 _ANSWER_PART = 5
 _UNKNOWN_ANSWER_PART = 10
 # The tokens of marks and framing around the text of a block.
@@ -47,7 +47,7 @@ class RequestShortener:
         return choose_cut(request, limit=limit, shorten_entry=self.result_shortener.shorten_entry)
 
     def divide(self, request: WindowRequest, cut: Cut) -> Parts | None:
-        """Divide the request by a cut; None if the cut is of another history."""
+        """Divide the request by a cut; None if the cut belongs to another history."""
         return parts_of(request, cut, shorten_entry=self.result_shortener.shorten_entry, counter=self.counter)
 
     def build_block(self, parts: Parts, summaries: Sequence[ShownSummary], *, most_tokens: int) -> SummaryBlock | None:

@@ -1,4 +1,4 @@
-"""Count prompt cache breakpoints, and add one behind the summaries. Pure."""
+"""Count prompt cache breakpoints, and add one after the summaries. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from lcmsite.gateway.window.types import Entry
 
-# The vendor refuses more.
+# The vendor refuses a request with more.
 MOST_BREAKPOINTS = 4
 _KEY = "cache_control"
 
@@ -18,9 +18,9 @@ def count_breakpoints(value: Any) -> int:
 
 
 def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> Mapping[str, Any] | None:
-    """Return a breakpoint for the summaries; None if the client's own use up all.
+    """Return a breakpoint for the summaries; None if the client already uses all.
 
-    Its TTL is the longest of those behind it: the vendor refuses a shorter one before a longer one.
+    Its TTL is the longest of the breakpoints after it: the vendor refuses a shorter TTL before a longer one.
     """
     own = [found for entry in entries for found in _find_breakpoints(entry.value)]
     if elsewhere + len(own) >= MOST_BREAKPOINTS:
@@ -29,7 +29,7 @@ def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> 
 
 
 def _find_breakpoints(value: Any) -> list[Mapping[str, Any]]:
-    """Return all breakpoints, unordered. A loop: clients decide how deep a value is."""
+    """Return all breakpoints, unordered; no recursion, as nesting may be deep."""
     found: list[Mapping[str, Any]] = []
     waiting = [value]
     while waiting:
@@ -37,7 +37,7 @@ def _find_breakpoints(value: Any) -> list[Mapping[str, Any]]:
         if isinstance(each, dict):
             if isinstance(each.get(_KEY), dict):
                 found.append(each[_KEY])
-            # In a tool's input, `cache_control` is data and no breakpoint.
+            # In a tool's input, `cache_control` is data, not a breakpoint.
             waiting.extend(inner for key, inner in each.items() if key not in (_KEY, "input", "input_schema"))
         elif isinstance(each, list):
             waiting.extend(each)

@@ -1,7 +1,7 @@
 """Choose which entries of a request stay when it is over its window. Pure.
 
 A *start* is an entry before which a request may be cut: a model's text is never separated from its thoughts, nor a call
-from its result. A cut goes far below the limit, so that it, and the cached prefix, can be reused by many requests.
+from its result. A cut leaves far fewer tokens than the limit, so that many requests can reuse it and the cached prefix.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from itertools import accumulate
 
 from lcmsite.gateway.window.types import Cut, Entry, Kind, WindowRequest
 
-# The opening and the summaries get at most this part (1/n) each of what system and tools leave.
+# The opening and the summaries each get at most this part (1/n) of the tokens that system and tools leave.
 _OPENING_PART = 4
 _SUMMARIES_PART = 4
 LEAST_SUMMARY_TOKENS = 320
-# A cut's tail fills at most this part (1/n) of its room, unless the current turn needs more.
+# A cut's tail fills at most this part (1/n) of the tokens it may have, unless the current turn needs more.
 _KEPT_PART = 2
-# The tail begins with a whole turn, if it still fills this part (1/n) of that then.
+# The tail begins with a whole turn if it then still fills this part (1/n) of that share.
 _WHOLE_TURN_PART = 2
 _LEAST_RESULT_TOKENS = 200
 # If nothing fits, all results in the kept entries together get this part (1/n) of the limit.
 _RESULTS_PART = 16
 
-# Returns an entry with results of over so many tokens shortened.
+# Returns an entry in which results of more than this many tokens are shortened.
 ShortenEntry = Callable[[Entry, int], Entry]
 
 
@@ -41,8 +41,8 @@ class ChosenCut:
 def choose_cut(request: WindowRequest, *, limit: int, shorten_entry: ShortenEntry) -> ChosenCut:
     """Choose the cut for a request over the limit.
 
-    The current turn is kept whole if there is room for it. If not, its question and its newest steps are kept; if the
-    newest step alone has no room, the tool results in what is kept are shortened.
+    The current turn is kept whole if it fits. If not, its question and its newest steps are kept. If even the newest
+    step does not fit, the tool results in the kept entries are shortened.
     """
     entries = request.entries
     system = sum(entry.tokens for entry in entries if entry.kind is Kind.SYSTEM)
@@ -87,7 +87,7 @@ def starts_of(entries: Sequence[Entry]) -> list[int]:
 
 
 def _continues(previous: Entry | None, entry: Entry) -> bool:
-    """Whether an entry and the one before are of one answer or one message."""
+    """Whether an entry and the one before belong to one answer or one message."""
     if previous is None:
         return False
     is_answer = previous.kind is entry.kind is Kind.MODEL
@@ -97,7 +97,7 @@ def _continues(previous: Entry | None, entry: Entry) -> bool:
 def _last_answers(entries: Sequence[Entry]) -> dict[int, int]:
     """Map each entry with calls to the index of the last of their results.
 
-    Ids are not unique in a history: an answer belongs to the latest call of its id.
+    Ids are not unique in a history: a result belongs to the latest call with its id.
     """
     called_at: dict[str, int] = {}
     last_answers: dict[int, int] = {}
@@ -123,12 +123,12 @@ def _result_limits(most: int) -> Iterator[int]:
 
 
 class _Tails:
-    """The possible tails behind the opening, and the tokens of each."""
+    """The possible tails after the opening, and the tokens of each."""
 
     def __init__(self, entries: Sequence[Entry], opening: range, *, nothing_left_out: bool) -> None:
         self.entries = entries
         self.opening = opening
-        # Shortening results may be enough: then the tail can begin right behind the opening.
+        # Shortening results may be enough: then the tail can begin right after the opening.
         first = opening.stop if nothing_left_out else opening.stop + 1
         possible = starts_of(entries)
         self.starts = [start for start in possible if start >= first]
@@ -151,11 +151,11 @@ class _Tails:
         return next((start for start in self.starts[-1:] if self.needed(start) <= most), None)
 
     def needed(self, start: int) -> int:
-        """Return the tokens of all entries from here on, and of their question."""
+        """Return the tokens of all entries from `start` on, and of their question."""
         return self._tokens_behind[start] + _count_tokens(self.entries[index] for index in self.question_of(start))
 
     def question_of(self, start: int) -> range:
-        """Return the indexes of the question of a turn that is cut in the middle here."""
+        """Return the indexes of the turn's question, if `start` is within a turn."""
         if self.entries[start].kind is Kind.QUESTION:
             return range(0)
         earlier = bisect_left(self.turns, start)
@@ -167,7 +167,7 @@ class _Tails:
         return range(begin, end)
 
     def build_cut(self, start: int, most_result: int | None) -> Cut:
-        """Build the cut whose tail begins here."""
+        """Build the cut whose tail begins at `start`."""
         pinned = [self.entries[index] for index in self.question_of(start)]
         opening = [self.entries[index].seq or 0 for index in self.opening]
         is_uncut = start <= self.opening.stop or start >= len(self.entries)

@@ -1,4 +1,4 @@
-"""Count the tokens of a part of a request: its strings, not the JSON around them."""
+"""Count the tokens of a part of a request: of its strings, without JSON syntax."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _texts_in(value: Any) -> tuple[list[str], int]:
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every key and string in a value. A loop: clients decide how deep it is."""
+    """Yield every key and string in a value; no recursion, as nesting may be deep."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         key, each = waiting.pop()

@@ -11,7 +11,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class Span(NamedTuple):
-    """A value, and where its text begins and ends."""
+    """A value, and the positions where its text begins and ends."""
 
     start: int
     end: int
@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 def members(text: str) -> dict[str, Span]:
-    """Locate the members of a JSON object. Raises ValueError if the text is none.
+    """Locate the members of a JSON object. Raises ValueError for any other text.
 
     A duplicate key is refused: parsers differ in which of the two they take.
     """
@@ -66,7 +66,7 @@ def _skip_blanks(text: str, index: int) -> int:
 
 
 def _index_after(text: str, index: int, sign: str) -> int:
-    """Return the index of the next value behind this sign. Raises ValueError."""
+    """Return the index of the next value after this character. Raises ValueError."""
     index = _skip_blanks(text, index)
     if text[index : index + 1] != sign:
         raise ValueError(f"There is no {sign} at character {index}.")

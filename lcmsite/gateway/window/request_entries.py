@@ -1,4 +1,4 @@
-"""Parse a request into entries, or say why it is forwarded unchanged. Pure."""
+"""Parse a request into entries, or return why it is forwarded unchanged. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Classified(NamedTuple):
 def parse_entries(
     surface: Surface, body: bytes, *, counter: RequestCounter, seqs: Sequence[int | None] = ()
 ) -> WindowRequest | Untouched:
-    """Parse a request, or return why it stays untouched; `seqs` are of its entries."""
+    """Parse a request, or return why it stays untouched; `seqs`: of its entries."""
     try:
         text = body.decode()
         found = members(text)
@@ -68,7 +68,7 @@ def parse_entries(
 
 
 def _fill_seqs(seqs: Sequence[int | None], length: int) -> list[int | None]:
-    """Return the seq of each entry; one not stored by itself gets that before it."""
+    """Return the seq of each entry; one not stored by itself gets the seq before it."""
     given = [*seqs[:length], *[None] * (length - len(seqs))]
     stored = max((index for index, seq in enumerate(given) if seq is not None), default=-1)
     for index in range(1, stored):

@@ -1,4 +1,4 @@
-"""Shorten tool results, where nothing else makes a request fit. Pure."""
+"""Shorten tool results, if nothing else makes a request fit. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.types import Entry, Kind
 
-# How much of a text's room its beginning and its end get; the rest is for the note.
+# The shares for the beginning and the end of a text, of the limit minus the note; the rest is a margin.
 _BEGINNING, _END = 0.6, 0.2
 _NOTE_TOKENS = 128
 # The keys under which results hold text, on all surfaces.
@@ -22,7 +22,7 @@ _CALL_AGAIN = "Call the tool again for all of it."
 
 @dataclass(frozen=True)
 class ResultShortener:
-    """Replaces the middle of long results by a note on how to read all of it."""
+    """Replaces the middle of long results by a note on how to read the whole text."""
 
     counter: RequestCounter
     # Returns the hint on how to read the message at a seq.
@@ -61,7 +61,7 @@ class ResultShortener:
             begin, end = text[: int(len(text) * room * _BEGINNING)], text[len(text) - int(len(text) * room * _END) :]
             note = f"[LCM left out {len(text) - len(begin) - len(end)} of {len(text)} characters. {pointer}]"
             short = f"{begin}\n{note}\n{end}" if begin else note
-            # The two ends may have more tokens per character than the whole.
+            # The two ends may have more tokens per character than the whole text.
             if not begin or self.counter.tokens(short) <= most:
                 return short if len(short) < len(text) else text
             room /= 2

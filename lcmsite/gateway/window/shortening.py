@@ -35,7 +35,7 @@ class Parts:
 
 
 def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, counter: RequestCounter) -> Parts | None:
-    """Divide a request by a cut; None if the cut is of another history."""
+    """Divide a request by a cut; None if the cut belongs to another history."""
     entries = request.entries
     start = _start_of(entries, cut)
     if start is None:
@@ -93,7 +93,7 @@ def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter:
 
 
 def _ordered(surface: Surface, parts: Parts, block_entries: Sequence[Entry], counter: RequestCounter) -> list[Entry]:
-    """Return the entries in the order to send; the client's if none is left out.
+    """Return the entries in sending order: the client's, if none is left out.
 
     The Messages API accepts a system message only after a user's and before an assistant's or the end, never
     two in a row.

@@ -1,7 +1,7 @@
 """Store cuts as boundaries, and read summaries, for assemble mode.
 
-Here the gateway is a host that compacts: each cut is a boundary with a name of its own, which `verify_coverage` checks
-like that of any other host.
+Here the gateway acts as a host that compacts: each cut is a boundary with its own name, which `verify_coverage` checks
+like a boundary of any other host.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from retrieval.assembly.context_slots import withheld_ids
 
 logger = structlog.get_logger(__name__)
 
-# How long a request waits for new summaries; later ones come with a later request.
+# How long a request waits for new summaries. A later request uses those that are ready after this time.
 COMPACTION_SECONDS = 5.0
 _BUSY_SECONDS = 0.1
 # How many of the newest cuts are tried; after a rewind, an older one may apply.
 _MOST_CUTS = 20
 _METADATA_KEY = "gateway_window"
-# Only the newest lookups are put back: answers with older ones have been left out.
+# Only this many of the newest lookups are put back: older ones belong to answers that are left out anyway.
 _MOST_LOOKUPS = 200
 
 

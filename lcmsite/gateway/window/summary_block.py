@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.types import ShownSummary
 
-# At most so many ranges without a summary, and ids of summaries without room, are listed.
+# Maximum number of ranges without a summary, and of ids of summaries that do not fit, that are listed.
 _MOST_NAMED = 8
 _MOST_HIDDEN = 3
 
@@ -24,7 +24,7 @@ class SeqRange(NamedTuple):
 
 @dataclass(frozen=True)
 class SummaryBlock:
-    """The text of the block, its summaries, how many it shows, and what none covers."""
+    """The text of the block, its summaries, how many it shows, and uncovered ranges."""
 
     text: str = field(repr=False)
     summary_ids: tuple[str, ...]
@@ -42,7 +42,7 @@ def build_block(
 ) -> SummaryBlock:
     """Build the block for the messages at these seqs, within `most_tokens`.
 
-    The newest summaries that fit are shown; ranges without a summary, or without room for it, are only named.
+    The newest summaries that fit are shown. Ranges without a summary, or whose summary does not fit, are only named.
     """
     left_out = SeqRange(seqs[0], seqs[-1])
     overlapping = [each for each in summaries if each.first_seq <= left_out.last and each.last_seq >= left_out.first]
@@ -54,7 +54,7 @@ def build_block(
         text = _block_text(conversation_id, left_out, len(seqs), shown, hidden, named)
         if count_tokens(text) <= most_tokens or not (shown or named):
             return SummaryBlock(text, tuple(each.summary_id for each in overlapping), len(shown), uncovered)
-        # Even over the limit, the first line names the whole range that was left out.
+        # The first line, which names the whole range that was left out, stays even if it exceeds the limit.
         shown, named = (shown[1:], named) if shown else ([], named[1:])
 
 
@@ -78,7 +78,7 @@ def uncovered_ranges(seqs: Sequence[int], summaries: Sequence[ShownSummary]) -> 
 
 
 def pointer_to(conversation_id: int, seq_range: SeqRange) -> str:
-    """Return the hint on how a model reads a range of messages."""
+    """Return a hint for the model on how to read a range of messages."""
     arguments = {"conversation_id": conversation_id, "from_seq": seq_range.first, "to_seq": seq_range.last}
     return f"lcm_expand_range {json.dumps(arguments)} gives the messages."
 

@@ -1,7 +1,7 @@
 """Leave out thinking blocks that a vendor would refuse after a cut. Pure.
 
-A signed thought of Anthropic's models is valid only behind the exact history that it was written behind: those from
-before the cut are left out, later ones stay.
+A signed thinking block of Anthropic's models is valid only after the exact history after which it was written. So
+blocks that were written before the cut are left out; later ones stay.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def without_thoughts(entries: Sequence[Entry], *, through_seq: int, counter: RequestCounter) -> tuple[Entry, ...]:
-    """Return the entries; those of the model up to `through_seq` lose their thoughts.
+    """Return the entries, without thinking blocks of the model up to `through_seq`.
 
-    An entry that is nothing but thoughts is left out.
+    An entry that has only thinking blocks is left out.
     """
     kept: list[Entry] = []
     for entry in entries:

@@ -1,7 +1,7 @@
 """Put the gateway's lookups back into the history of a request. Pure.
 
 The agent has one answer where the model gave several, with calls of LCM's tools between them. The vendor gets the
-original ones again, so that signed thoughts stay valid and the prefix stays the same.
+original answers again, so that signed thinking blocks stay valid and the prefix stays the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import build_entry
 from lcmsite.gateway.window.types import Entry, Kind, WindowRequest
 
-# By seq of the agent's answer: the model's own rows, and how many entries the agent has in their place.
+# By seq of the agent's answer: the model's own rows, and how many entries the agent has instead of them.
 StoredLookups = Mapping[int, Mapping[str, Any]]
 
 
@@ -49,7 +49,7 @@ def unfold_lookups(request: WindowRequest, looked_up: StoredLookups, *, counter:
 
 
 def _reaches_back(entries: Sequence[Entry], visible: int) -> bool:
-    """Whether one of the last `visible` entries is not of the last answer."""
+    """Whether one of the last `visible` entries does not belong to the last answer."""
     shown = entries[-visible:]
     if any(entry.kind is not Kind.MODEL for entry in shown):
         return True

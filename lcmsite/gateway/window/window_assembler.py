@@ -1,6 +1,6 @@
-"""Shorten requests to fit their window, by the same cut for as long as it fits.
+"""Shorten requests to fit their window; reuse a cut for as long as it fits.
 
-The decisions are here; stored data is behind the protocol `WindowMemory`, implemented in `stored_memory.py`.
+The decisions are here; stored data is read and written through `WindowMemory`, implemented in `stored_memory.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lcmsite.gateway.window.unfolding import StoredLookups, unfold_lookups
 
 
 class WindowMemory(Protocol):
-    """What is stored of a conversation: cuts, summaries, lookups."""
+    """The stored data of a conversation: cuts, summaries, lookups."""
 
     def stored_cuts(self, window: int) -> Iterable[StoredCut]:
         """The cuts made for this window, the newest first."""
@@ -96,14 +96,14 @@ class WindowAssembler:
         return self._make_cut(request, window=window, limit=limit, is_trial=is_trial)
 
     def _reuse_cut(self, request: WindowRequest, stored: StoredCut, *, limit: int, is_trial: bool) -> Assembled | None:
-        """Shorten the request by a stored cut; None if it does not apply or suffice."""
+        """Shorten the request by a stored cut; None if the cut does not apply or fit."""
         parts = self.shortener.divide(request, stored.cut)
         if parts is None:
             return None
         block = self._build_block(parts, self.memory.find_summaries(stored.summary_ids), stored.summary_tokens)
         if block is not None and block.uncovered:
             newer_block = self._build_block(parts, self.memory.active_summaries(), stored.summary_tokens)
-            # A compaction that ended too late for the cut has added summaries since.
+            # A compaction that ended too late for the cut may have added summaries since.
             if newer_block is not None and _count_uncovered(newer_block) < _count_uncovered(block):
                 renewed = replace(stored, cut=_made_now(stored.cut, request), summary_ids=newer_block.summary_ids)
                 return self._apply_cut(request, newer_block, renewed, limit=limit, skip_storing=is_trial, is_new=True)

@@ -34,9 +34,9 @@ Header = tuple[bytes, bytes]
 
 # The part (1/n) of the window that is reserved for lookups if LCM's tools are offered.
 _LOOKUPS_PART = 4
-# Timeout of shortening a request; it is then forwarded unchanged.
+# Timeout for shortening a request, which is then forwarded unchanged.
 LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
-# A pool of its own: threads that hang here block no other work.
+# A separate pool, so that threads that hang here block no other work.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 
@@ -44,7 +44,7 @@ _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 class Windows:
     """Shortens recorded requests of one workspace.
 
-    The window of a conversation is its `model_token_budget`, the same that compaction goes by.
+    The window of a conversation is its `model_token_budget`, the same that compaction uses.
     """
 
     engine: CompactionEngine
@@ -63,7 +63,7 @@ class Windows:
         is_trial: bool = False,
         with_lookups: bool = False,
     ) -> Assembled:
-        """Shorten a request that exceeds its window; `seqs` are by index in its list.
+        """Shorten a request that exceeds its window; `seqs`: by index in its list.
 
         A trial reports what would be done, and stores nothing. `with_lookups` offers LCM's tools, if the request can
         have them. Raises NotFound.
@@ -109,7 +109,7 @@ async def assemble_recorded(
 
 
 async def assemble_count_request(exchange: Exchange, *, with_lookups: bool) -> Assembled | None:
-    """Shorten a token count request as it would be when sent; None if that fails."""
+    """Shorten a token count request as the real one would be; None if that fails."""
 
     def assemble(scope: Scope) -> Assembled | None:
         with bounded_transaction():

@@ -1,7 +1,7 @@
 """Claude Code: hooks in its settings, LCM's tools in its list of MCP servers.
 
-It writes each session to a transcript, which is imported. Before it compacts, new messages are imported and summarized;
-afterwards, LCM's recall of the session is added to the context.
+Claude Code writes each session to a transcript, which is imported. Before it compacts, new messages are imported and
+summarized; afterwards, LCM's recall of the session is added to the context.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPENING_TOKENS = 1000
 # The status line is redrawn often, so it must not wait long.
 STATUS_SECONDS = 0.5
 
-# By event, the seconds after which Claude Code stops waiting.
+# After how many seconds Claude Code stops waiting for a hook, by event.
 EVENTS = {
     "SessionStart": 10,
     "UserPromptSubmit": 10,
@@ -56,7 +56,7 @@ class ClaudeCode(TranscriptHost):
         folder = self.folder(place, "CLAUDE_CONFIG_DIR", ".claude")
         command = f"{shlex.quote(place.command)} hook {self.name}"
         groups = hook_groups(command)
-        # JsonDefault: only if there is no status line yet.
+        # JsonDefault: written only if there is no status line yet.
         status_line = JsonDefault(("statusLine",), {"type": "command", "command": f"{command} statusline"})
         server = {
             "type": "http",
@@ -97,7 +97,7 @@ class ClaudeCode(TranscriptHost):
 
     def answer(self, event: Event) -> str:
         if event.get("hook_event_name") != "SessionStart" or event.get("source") == "resume" or _is_in_cursor():
-            # A resumed session still has the recall it got before.
+            # A resumed session still has its earlier recall.
             return ""
         has_past = event.get("source") == "compact"
         lcm = self.lcm(COMPACTED_SECONDS) if has_past else self.lcm()
@@ -116,7 +116,7 @@ class ClaudeCode(TranscriptHost):
 
 
 def _is_in_cursor() -> bool:
-    """Whether Cursor runs this hook: it runs Claude Code's beside its own."""
+    """Whether Cursor runs this hook: Cursor also runs the hooks of Claude Code."""
     return "CURSOR_VERSION" in os.environ
 
 

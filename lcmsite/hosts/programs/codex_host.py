@@ -1,8 +1,8 @@
 """Codex: hooks in `hooks.json`, LCM's tools as an MCP server in `config.toml`.
 
-It writes each session to a rollout file, which is imported. After a compaction, LCM's recall is given when the session
-continues, or with the next prompt if there was no such event or LCM did not answer. Codex rejects hook output with
-unknown JSON keys.
+Codex writes each session to a rollout file, which is imported. After a compaction, LCM's recall is given when the
+session continues. If there was no such event, or LCM did not respond, it is given with the next prompt. Codex rejects
+hook output with unknown JSON keys.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Place, TranscriptHost
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
 
-# Codex moves longer texts to a file: 2,500 of its tokens.
+# Codex moves texts of more than 2,500 of its own tokens to a file.
 RECALLED_TOKENS = 1800
 MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
 # After a recall that failed in n seconds, the next attempt is made PAUSE * n seconds later.
 PAUSE = 10
 
-# By event, the seconds after which Codex stops waiting.
+# After how many seconds Codex stops waiting for a hook, by event.
 EVENTS = {
     "SessionStart": 10,
     "UserPromptSubmit": 10,
@@ -88,7 +88,7 @@ class Codex(TranscriptHost):
     def _recalled(self, event: Event, kind: str, *, session: str) -> str:
         """Return the hook output with the recall of a compacted session.
 
-        If LCM does not answer, a later prompt tries again; raises Unreachable.
+        Raises Unreachable if LCM does not respond; a later prompt tries again.
         """
         began = time.monotonic()
         try:
@@ -115,9 +115,9 @@ class Codex(TranscriptHost):
 
 
 def _flag(session: str) -> Path:
-    """Return the path of the flag of a compacted session that lacks its recall.
+    """Return the path of the flag file of a compacted session without its recall.
 
-    The file has the time of the next attempt; it is empty if one is due at once.
+    The file contains the time of the next attempt; it is empty if an attempt is due now.
     """
     return host_state.path_of("codex", f"compacted-{hashlib.sha256(session.encode()).hexdigest()[:24]}")
 

@@ -60,7 +60,7 @@ class Cursor(Host):
         message = _message(event)
         if message is None:
             return []
-        # An event comes once, but its spool entry may be retried: hence a random key.
+        # A random key suffices: an event comes only once, and retries of its spool entry use the same key.
         key = f"cursor:{event.get('generation_id')}:{os.urandom(12).hex()}"
         return [{
             "do": "append", "session": _name(session), "project": _project(event),
@@ -68,7 +68,7 @@ class Cursor(Host):
         }]  # fmt: skip
 
     def replays(self, event: Event) -> bool:
-        # Entries of tool calls are replayed with the answer's, or at the end of the turn.
+        # Spool entries of tool calls are replayed after the answer, or at the end of the turn.
         return event.get("hook_event_name") in ("afterAgentResponse", "preCompact", "stop", "sessionEnd")
 
     def answer(self, event: Event) -> str:

@@ -1,4 +1,4 @@
-"""OpenCode: LCM's plugin, and LCM's tools by MCP.
+"""OpenCode: LCM's plugin, and LCM's tools over MCP.
 
 The plugin records every message and gives the model LCM's context. It calls LCM's API itself; there are no hooks.
 """

@@ -12,7 +12,7 @@ class Command(BaseCommand):
     help = "The command line of LCM; `lcm --help` lists its verbs."
 
     def run_from_argv(self, argv: list[str]) -> None:
-        # Bypasses Django's parser: LCM's own parses the verbs.
+        # Bypass Django's parser: LCM's own parser parses the verbs.
         sys.exit(run(argv[2:]))
 
     def handle(self, *args: Any, **options: Any) -> None:

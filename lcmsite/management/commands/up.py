@@ -77,8 +77,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         given = Namespace(**options)
         host, port, mcp_port = given.host, given.port, given.mcp_port
-        # Both signals stop LCM at any moment, even while the database is starting. SIGINT is set explicitly, as shells
-        # have background processes ignore it.
+        # Both signals stop LCM at any moment, even while the database is starting. SIGINT is set explicitly, because
+        # shells make background processes ignore it.
         for request_to_stop in (signal.SIGINT, signal.SIGTERM):
             signal.signal(request_to_stop, signal.default_int_handler)
         database = embedded_database() if settings.EMBEDDED_DATABASE else None
@@ -100,7 +100,7 @@ class Command(BaseCommand):
             processes.append(Process("gateway", ("gateway",), listener))
             gateway = _url(host, given.gateway_port)
         require_servers()
-        # An explicit log format keeps the log on standard error.
+        # With an explicit log format, the log stays on standard error.
         is_quiet = not given.verbose and settings.DEPLOYMENT.log_format == "auto"
         with log_file(settings.DATA_DIR) if is_quiet else nullcontext() as self.log:
             began_at = self.log.seek(0, os.SEEK_END) if self.log else 0
@@ -208,7 +208,7 @@ class Command(BaseCommand):
 @contextmanager
 def _exclusive(name: str) -> Iterator[None]:
     """Hold an advisory lock during the block; other starts of LCM wait for it."""
-    # Polled: a session that waits inside PostgreSQL would block CREATE INDEX CONCURRENTLY.
+    # Poll for the lock: a session that waits inside PostgreSQL would block CREATE INDEX CONCURRENTLY.
     while True:
         with pglock.advisory(name, timeout=0) as mine:
             if mine:
@@ -240,11 +240,11 @@ def who_may_enter() -> str:
 
 
 def _readiness(url: str) -> str | None:
-    """None if the site is ready; otherwise its answer, or the error of the request."""
+    """None if the site is ready; otherwise its response, or the request's error."""
     allowed = next((host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"), "localhost")
     request = urllib.request.Request(f"{url}/readyz", headers={"Host": allowed})
     try:
-        # Directly, not through a proxy named in the environment.
+        # Connect directly, not through a proxy named in the environment.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5):
             return None
     except urllib.error.HTTPError as refusal:

@@ -42,7 +42,7 @@ def unfinished(directory: Path) -> Iterator[Path]:
     working.mkdir(mode=0o700)
     lock = os.open(working, os.O_RDONLY)
     try:
-        # A failure is ignored: on a file system without directory locks, the sweep cannot lock it either.
+        # A failure does no harm: on a file system without directory locks, the sweep cannot lock it, either.
         _try_lock(lock)
         yield working
     finally:
@@ -60,7 +60,7 @@ def sweep_directories(parent: Path) -> None:
         try:
             lock = os.open(directory, os.O_RDONLY)
         except OSError:
-            # Renamed or removed meanwhile, or another user's.
+            # It was renamed or removed meanwhile, or belongs to another user.
             continue
         try:
             if _try_lock(lock):

@@ -66,7 +66,7 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
     """Back up into a new or empty directory, completely or not at all.
 
     LCM can be used meanwhile. Raises Conflict if the directory is not empty, Unavailable if the dump or its trial
-    restore fails, and Invalid without pg_dump and pg_restore of a fitting version.
+    restore fails, and Invalid if pg_dump and pg_restore of a suitable version are missing.
     """
     directory = directory.absolute()
     _require_empty(directory)
@@ -157,7 +157,7 @@ def _check(scratch: Database, directory: Path) -> None:
             "LCM_SECRET_KEY": settings.SECRET_KEY,
             "LCM_LOG_LEVEL": "ERROR",
         }
-        # A secret is given as itself or as a file, not as both.
+        # A secret is set either directly or by a file, never by both.
         left_out = {"LCM_API_KEY", "LCM_API_KEY_FILE", *(f"{name}_FILE" for name in own)}
         environment = {name: value for name, value in os.environ.items() if name not in left_out} | own
         program = [sys.executable, str(settings.BASE_DIR / "manage.py"), "lcm"]

@@ -51,7 +51,7 @@ class Manifest:
     postgresql: int
     holdings: Holdings
     pieces: tuple[Piece, ...]
-    # Files in the database whose bytes the storage lacked, or had changed.
+    # Files in the database whose bytes were missing from the storage, or changed there.
     damaged_files: tuple[str, ...] = ()
 
     @classmethod
@@ -102,7 +102,7 @@ def piece_of(path: Path, *, name: str) -> Piece:
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file and its missing directories, for the owner alone."""
+    """Create an empty file and its missing directories, accessible only to the owner."""
     missing = [each for each in path.parents if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""Counters of MCP calls, gateway exchanges, and requests ended by a server."""
+"""Counters: MCP calls, gateway exchanges, requests refused or closed by a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLIENT_LIMITS = Counter(
 )
 EXCHANGES = Counter("lcm_gateway_exchanges_total", "Requests through the gateway, by outcome.", ["outcome"])
 
-# Created at the start, with 0: no rate can be computed for a series that begins with its first event.
+# Create all series at the start, with 0: Prometheus computes no rate for the first event of a new series.
 for _reason in (
     "header_timeout", "headers_too_large", "body_timeout", "response_timeout", "connections", "busy", "streams",
 ):  # fmt: skip

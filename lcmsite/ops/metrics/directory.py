@@ -1,6 +1,6 @@
 """The directory in which a machine's processes share their metrics.
 
-Each machine has its own, as machines may share a data directory, but file locks and process ids are local to one.
+Each machine has its own: machines may share a data directory, but file locks and process ids are local to a machine.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def shared_directory() -> Path | None:
 def shared_metrics(data_dir: Path) -> Iterator[None]:
     """Share a directory with child processes; the first holder empties it.
 
-    The counts of ended processes stay while anybody holds the directory, because counters must not go down. A directory
-    named by the environment is used instead, and never emptied.
+    The counts of ended processes stay while any process holds the directory, because counters must not go down. If the
+    environment names a directory, that one is used instead, and is never emptied.
     """
     if shared_directory() is not None:
         yield
@@ -55,7 +55,7 @@ def shared_metrics(data_dir: Path) -> Iterator[None]:
 def _directory_for(data_dir: Path) -> Path:
     """The directory for this data directory and machine, in memory if possible.
 
-    In memory, because on a full disk the kernel kills a process that writes to a mapped file.
+    Memory is used because on a full disk the kernel kills a process that writes to a mapped file.
     """
     machine = socket.gethostname()
     digest = hashlib.sha256(os.fsencode(data_dir.absolute()) + machine.encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def _directory_for(data_dir: Path) -> Path:
     try:
         ours.mkdir(mode=0o700, exist_ok=True)
         found = ours.lstat()
-        # Another user may have created it first, as everyone may write there.
+        # Every user may write there, so another user may have created it first.
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
             return ours
     except OSError:
@@ -94,7 +94,7 @@ def _lock(directory: Path) -> int:
 
 
 def _sweep(parent: Path, *, but: Path) -> None:
-    """Remove directories without a holder, of sites or machines that are gone."""
+    """Remove directories that no process holds, of sites or machines that are gone."""
     if not parent.is_dir():
         return
     for directory in parent.iterdir():

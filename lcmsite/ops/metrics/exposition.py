@@ -1,4 +1,4 @@
-"""Serve `/metrics` to holders of the token; without one, to this machine alone."""
+"""Serve `/metrics` to holders of the token; if none is set, only to this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 _export_migrations = cache(ExportMigrations)
-"""Once in a process: it reads every migration."""
+"""Called once per process, because it reads every migration."""
 
 
 def _counted() -> CollectorRegistry:
@@ -60,7 +60,7 @@ def _counted() -> CollectorRegistry:
 def require_metrics_access(request: HttpRequest) -> None:
     """Raise Unauthenticated without the token, or Forbidden if not from this machine.
 
-    A configured token is required from everywhere; without one, only this machine may read.
+    If a token is configured, every request needs it; otherwise only this machine may read.
     """
     token = settings.DEPLOYMENT.metrics_token
     if token:

@@ -24,13 +24,13 @@ from lcmsite.gateway.recording.exchange_spool import Spool
 
 logger = structlog.get_logger(__name__)
 
-# The statement timeout; after it, these gauges are missing. Monitoring must not burden the database.
+# The statement timeout, after which these gauges are missing: monitoring must not burden the database.
 LONGEST_MS = 2_000
 _SQL = load("lcmsite/metrics.sql")
 
 
 class State(Collector):
-    """Queries the database at each scrape, and reports whether it answers."""
+    """Queries the database at each scrape, and reports whether it responds."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:

@@ -1,7 +1,8 @@
-"""How plain the house is, in numbers from the code: no line may get worse than `limits.toml` allows.
+"""Count properties of the code; fail if one exceeds its limit in `limits.toml`.
 
-`python -m tests.architecture.house` prints the table and fails where a limit is passed; `lower` behind it takes over
-what has got better, as the new limit; `left` only shows what the limits of size leave, without a database.
+`python -m tests.architecture.house` prints the table of counts, limits and targets. With the argument `lower`, limits
+are lowered to the counts that have become smaller. With `left`, it only prints how many lines and files the limits of
+size still allow; this needs no database. With the name of a count, it also lists its items.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.scratch_database import scratch_database
 
 LIMITS = Path(__file__).parent / "limits.toml"
 MOST_SHOWN = 15
-# What a change adds to most often; counted without Django.
+# The counts that most changes increase; they need no Django.
 SIZES = {
     "product lines": sizes.product_lines,
     "product files": sizes.product_files,
@@ -34,7 +35,7 @@ SIZES = {
 
 
 def counted(since: str) -> Iterator[tuple[str, Count]]:
-    """Every line of the table."""
+    """Yield the name and the count of every line of the table."""
     yield from ((name, count()) for name, count in SIZES.items())
     yield "type systems for input", framework.input_type_systems()
     yield "modules with serializers", framework.serializers()
@@ -78,13 +79,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _left(limits: Mapping[str, Any]) -> Iterator[str]:
-    """How much each limit of size allows beyond what there is."""
+    """Yield a line for each limit of size, with how much it still allows."""
     for name, count in SIZES.items():
         yield f"{name:<30} {limits[name]['allowed'] - count().value:>6} of {limits[name]['allowed']}"
 
 
 def _lowered(text: str, limits: Mapping[str, Any], counts: Mapping[str, Count]) -> str:
-    """The limits, each as low as the count is now with its slack, but not below the target."""
+    """Lower each limit to its count plus its slack, but not below its target."""
     for name, count in counts.items():
         least = max(count.value + limits[name].get("slack", 0), limits[name]["target"])
         line = re.compile(rf'(?<=^"{re.escape(name)}" = {{ before = )(\d+), allowed = (\d+)', re.M)

@@ -1,4 +1,4 @@
-"""Whether the framework is used as it is meant, and one system of types for what comes in."""
+"""Count bypasses of the framework, and type systems for input."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from tests.architecture.house.sources import PROJECT, ROOMS, Count, name, python_files, trees
 
-# Machinery of Django's and psycopg's that is not meant to be extended.
+# Internal classes of Django and psycopg, which LCM must not extend.
 NO_BASES = {"WSGIHandler", "Atomic", "ConnectionPool", "WSGIRequest", "BaseHandler"}
-# What Django documents under a name that looks private.
+# Documented attributes of Django with names that look private.
 DOCUMENTED = ["_meta", "_default_manager", "_base_manager"]
 INPUT_TYPES = {
     "fields of DRF's serializers": r"^from rest_framework(?:.serializers)? import .*(?:serializers|Field)",
@@ -26,7 +26,7 @@ INPUT_TYPES = {
 
 
 def private_names() -> Count:
-    """Private names of other packages and modules: attributes (ruff SLF001), and what is imported."""
+    """Uses of private names of other packages and modules: attributes and imports."""
     return Count.each([*_private_attributes(), *_private_imports()])
 
 
@@ -50,7 +50,7 @@ def _private_imports() -> Iterator[str]:
 
 
 def framework_subclasses() -> Count:
-    """Subclasses of the framework's machinery, and a `dispatch` of our own."""
+    """Subclasses of the framework's internal classes, and own `dispatch` methods."""
     found = []
     for file, module in trees():
         for node in ast.walk(module):
@@ -63,7 +63,7 @@ def framework_subclasses() -> Count:
 
 
 def views_around_drf() -> Count:
-    """Paths under /api/ that no APIView answers, but for those where there is nothing."""
+    """URL patterns under /api/v1/ whose view is not an APIView."""
     from django.urls import URLPattern, get_resolver
     from rest_framework.views import APIView
 
@@ -79,13 +79,13 @@ def views_around_drf() -> Count:
 
 
 def input_type_systems() -> Count:
-    """Ways to say what may come in."""
+    """Kinds of type definitions for input that the product uses."""
     texts = [path.read_text() for path in python_files()]
     found = [kind for kind, sign in INPUT_TYPES.items() if any(re.search(sign, text, re.M) for text in texts)]
     return Count.each(found)
 
 
 def serializers() -> Count:
-    """Modules that use DRF's serializers, which would be a second system of types."""
+    """Modules that use DRF's serializers, which would be a second type system."""
     sign = re.compile(INPUT_TYPES["fields of DRF's serializers"], re.M)
     return Count.each([name(path) for path in python_files() if sign.search(path.read_text())])

@@ -1,4 +1,4 @@
-"""How many of our files six operations go through: real requests, over a real database."""
+"""Count the files that six operations run through, in real requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OURS = tuple(f"{PROJECT / room}/" for room in ROOMS)
 
 
 def hops() -> dict[str, Count]:
-    """The files that each operation's second request enters, by operation. Needs a database."""
+    """The files that each operation's second request runs through. Needs a database."""
     from compaction.engine import CompactionEngine
     from tests.factories import a_conversation
 
@@ -36,7 +36,7 @@ def hops() -> dict[str, Count]:
 
 
 class _Site:
-    """Asks the site as its web server does."""
+    """Calls the site's WSGI application, as the web server does."""
 
     def __init__(self) -> None:
         from lcmsite.wsgi import application
@@ -61,7 +61,7 @@ class _Site:
 
 
 def _crossed(ask: Callable[..., Any], *request: Any) -> Count:
-    # What is made once and kept is made by the first.
+    # The first request fills the caches.
     ask(*request)
     files: set[str] = set()
 

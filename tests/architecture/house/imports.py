@@ -1,4 +1,4 @@
-"""Which module imports which, and who imports in circles."""
+"""Find circular imports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.architecture.house.sources import Count, name, python_files, tree
 
 
 def circles() -> Count:
-    """Modules that need each other, imports within functions and for types among them."""
+    """Modules that import each other, even within functions or only for types."""
     graph = {module: set(_imported(path)) & set(_modules()) - {module} for module, path in _modules().items()}
     return Count.each([" <-> ".join(sorted(each)) for each in _components(graph) if len(each) > 1])
 
@@ -28,14 +28,14 @@ def _imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             below = [f"{node.module}.{each.name}" for each in node.names]
             known = [each for each in below if each in _modules()]
-            # A module that is imported from its package does not need what the package offers besides.
+            # `from package import module` depends on the module, not on the rest of the package.
             yield from known
             if len(known) < len(below):
                 yield node.module
 
 
 def _components(graph: Mapping[str, set[str]]) -> list[set[str]]:
-    """Sets in which each module leads to each other one."""
+    """Sets of modules in which each module imports each other one, even indirectly."""
     reached = {module: _reached(graph, module) for module in graph}
     found: list[set[str]] = []
     for module in graph:

@@ -1,4 +1,4 @@
-"""The words: no private language, first lines that are understood, no speeds and no history."""
+"""Check the language: denied words, long first lines, speeds and history."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def denied_words() -> Count:
-    """In names that are given: of files, classes, functions, arguments and variables."""
+    """Denied words in names of files, classes, functions, arguments and variables."""
     return Count.each({f"{file} {given}" for file, given in _given_names() if _words(given) & DENIED})
 
 
 def denied_first_lines() -> Count:
-    """In the first lines of docstrings."""
+    """Denied words in the first lines of docstrings."""
     found = _first_lines()
     return Count.each([f"{where} {line}" for where, line in found if set(re.findall(r"[a-z]+", line.lower())) & DENIED])
 
@@ -40,7 +40,10 @@ def long_first_lines() -> Count:
 
 
 def speeds_and_history() -> Count:
-    """In comments and docstrings, of SQL too: figures stand in docs/figures.md, history in git."""
+    """Speeds and history in comments and docstrings, also of SQL.
+
+    Measurements belong in docs/figures.md, history in git.
+    """
     found = [
         f"{file}:{number} {hit[0]}"
         for file, number, text in _texts()
@@ -76,7 +79,7 @@ def _given_names() -> Iterator[tuple[str, str]]:
 
 
 def _texts() -> Iterator[tuple[str, int, str]]:
-    """Comments, those that go on over several lines as one, and docstrings, each with its place."""
+    """Yield docstrings and comments with file and line; a block of comments is one."""
     for path in python_files():
         for number, text in docstrings(tree(path)):
             yield name(path), number, " ".join(text.split())

@@ -1,4 +1,4 @@
-"""One word, one thing: base names of modules, and subjects of commits."""
+"""Check the names of modules and the subjects of commits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from tests.architecture.house.sources import PROJECT, Count, name, python_files
 
-# What every room has.
+# Names of modules that every room may have.
 ANATOMY = {
     "__init__", "models", "querysets", "types", "errors", "policy", "tasks", "receivers", "signals", "observability",
     "params", "admin", "apps", "urls", "engine",
@@ -16,7 +16,7 @@ LONGEST_SUBJECT = 72
 
 
 def shared_base_names() -> Count:
-    """Base names that several modules have; those of migrations and the rooms' anatomy aside."""
+    """Base names that several modules have, without migrations and ANATOMY."""
     places = defaultdict(list)
     for path in python_files():
         if path.parent.name != "migrations":
@@ -26,7 +26,7 @@ def shared_base_names() -> Count:
 
 
 def long_subjects(since: str) -> Count:
-    """Subjects of commits over 72 characters, of those made since; none where git has no such history."""
+    """Commit subjects of over 72 characters since a commit; none if git lacks it."""
     git = ["git", "-C", str(PROJECT), "log", "--no-merges", "--format=%h %s", f"{since}..HEAD"]
     done = subprocess.run(git, capture_output=True, text=True, check=False)
     commits = (line.partition(" ") for line in done.stdout.splitlines()) if done.returncode == 0 else ()

@@ -1,4 +1,4 @@
-"""How much there is: lines, files, folders, settings."""
+"""Count lines, files, folders and settings."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections import Counter
 
 from tests.architecture.house.sources import PROJECT, Count, lines, name, python_files, sql_files
 
-# A package's door, and what its folder is for, are no files to look for something in.
+# Files that do not count as files of their folder.
 DOORS = {"__init__.py", "README.md"}
 SHORT = 40
 
 
 def product_lines() -> Count:
-    """Of all Python files of the product, migrations and `manage.py` among them."""
+    """Lines of all Python files of the product, with migrations and `manage.py`."""
     return Count(sum(map(lines, python_files())))
 
 
 def product_files() -> Count:
-    """The same files, those that are empty among them."""
+    """The number of these files, with empty ones."""
     return Count(len(python_files()))
 
 
 def largest_folder() -> Count:
-    """Python and SQL files that lie side by side, without `__init__.py` and migrations."""
+    """The most Python and SQL files in a folder, without `__init__.py`, migrations."""
     folders = _folders()
     sizes = sorted(((count, folder) for folder, count in folders.items()), reverse=True)
     return Count(sizes[0][0], tuple(f"{folder}: {count}" for count, folder in sizes[:12]))
@@ -33,20 +33,20 @@ def folders_over_15() -> Count:
 
 
 def short_files() -> Count:
-    """Modules of under 40 lines, without `__init__.py`, migrations and commands of Django's."""
+    """Modules of under 40 lines, without `__init__.py`, migrations and commands."""
     short = [path for path in python_files() if lines(path) < SHORT and path.name not in DOORS]
     apart = {"migrations", "commands"}
     return Count.each([f"{name(path)}: {lines(path)}" for path in short if path.parent.name not in apart])
 
 
 def long_files() -> Count:
-    """Modules past 400 lines hold two things; migrations aside."""
+    """Modules of over 400 lines, which should be divided; without migrations."""
     long = [path for path in python_files() if lines(path) > 400 and path.parent.name != "migrations"]
     return Count.each([f"{name(path)}: {lines(path)}" for path in long])
 
 
 def fast_lines() -> Count:
-    """The one folder where speed may decide how something is written."""
+    """Lines of the only folder in which code may be written for speed."""
     files = (PROJECT / "conversations" / "fast").glob("*.py")
     return Count(sum(map(lines, files)))
 
@@ -56,7 +56,7 @@ def test_lines() -> Count:
 
 
 def settings() -> Count:
-    """Names of the environment that the site reads."""
+    """Environment variables that the site reads."""
     from lcmsite.environment import variables
 
     return Count(len(variables()))

@@ -1,4 +1,4 @@
-"""The files of the product, as text and as syntax trees."""
+"""Read the files of the product, as text and as syntax trees."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 
 @dataclass(frozen=True)
 class Count:
-    """A number, and what makes it up."""
+    """A number, and the items that it counts."""
 
     value: int
     of: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Count:
 
 @cache
 def python_files() -> tuple[Path, ...]:
-    """Every Python file of the product, migrations and `manage.py` among them."""
+    """Every Python file of the product, with migrations and `manage.py`."""
     rooms = (path for room in ROOMS for path in (PROJECT / room).rglob("*.py"))
     return tuple(sorted([*rooms, PROJECT / "manage.py"]))
 
@@ -43,7 +43,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def trees(*, holding: str = "") -> Iterator[tuple[str, ast.Module]]:
-    """The files with their names; only those whose text holds this, as to read them all takes long."""
+    """Yield names and syntax trees of the files whose text contains `holding`."""
     for path in python_files():
         if holding in path.read_text():
             yield name(path), tree(path)
@@ -58,7 +58,7 @@ def lines(path: Path) -> int:
 
 
 def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Each docstring with the line where it begins."""
+    """Yield each docstring with the line on which it begins."""
     for node in ast.walk(module):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)

@@ -1,4 +1,4 @@
-"""SQL inside Python: what is longer than three lines has a name in a `.sql` file."""
+"""Count SQL in Python files: more than three lines belong into a `.sql` file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sql_statements() -> Count:
 
 
 def long_sql() -> Count:
-    """SQL of more than three lines in Python, whole statements and pieces of them."""
+    """SQL of more than three lines in Python, statements and fragments."""
     return Count.each([f"{where} {n} lines" for where, text in _texts() if (n := _lines_of_sql(text)) > MOST_LINES])
 
 
@@ -31,14 +31,14 @@ def _lines_of_sql(text: str) -> int:
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    """Every string that is no docstring, with its place."""
+    """Yield every string that is not a docstring, with its file and line."""
     for file, module in trees():
         if "/migrations/" in file:
             continue
         apart = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
         for node in ast.walk(module):
             if isinstance(node, ast.JoinedStr):
-                # The pieces of a formatted string are no strings of their own.
+                # The parts of an f-string do not count as strings of their own.
                 apart |= {id(part) for part in node.values}
                 yield f"{file}:{node.lineno}", "".join(_text_of(part) for part in node.values)
         for node in ast.walk(module):
