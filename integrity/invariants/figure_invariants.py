@@ -29,7 +29,7 @@ in_sql(
 def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
     """Every token count of a message or a summary is what its counter counts.
 
-    Texts that do not match their hash are left to the invariants about hashes.
+    Texts that do not match their hash are not reported here, because the invariants about hashes report them.
     """
     miscounted = [*_miscounted_summaries(conversation_ids, every)]
     if miscounted:
@@ -72,7 +72,10 @@ def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterat
 
 
 def count_of(message: MessageRecord, *, column: str, chained: int, tokens: TokenEstimator) -> int:
-    """Recount a message with exact values or reasoning; `column` is its content."""
+    """Recount a message with exact values or reasoning.
+
+    `column` is the searchable form of its content. `chained` is the number of its original parts.
+    """
     parts = [part for part in message.parts if part.ordinal < chained]
     text = message.content if column == storable(message.content) else searchable(message.content, parts)
     reasoning = reasoning_in(parts)
