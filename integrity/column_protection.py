@@ -40,10 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns, and the invariants that detect a removed row.
-
-    The head of the TOML file explains the fields.
-    """
+    """A table and its protection; the TOML file explains the fields at its begin."""
 
     name: str
     columns: Mapping[str, Column]

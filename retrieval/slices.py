@@ -1,9 +1,8 @@
 """Cut a message that is larger than a page into slices, and rejoin it; no I/O.
 
 The content of a message usually consists of the texts of its parts. So a value of a part that the content contains is
-returned as a *span*, which is a range of the content. Other values are returned as they are. `PartView.restored`
-rebuilds the stored part. If a message does not fit a page, slices of its content come first, and then slices of its
-parts, which are serialized as one JSON text per line.
+returned as a *span*, which is a range of the content. `PartView.restored` rebuilds the stored part. If a message does
+not fit a page, slices of its content come first, and then slices of its parts, which are JSON, one part per line.
 """
 
 from __future__ import annotations

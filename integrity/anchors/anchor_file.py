@@ -72,8 +72,7 @@ class AnchoredChain:
     def difference(self, *, created_at: str, messages: int, chain_hash: str | None) -> str:
         """Describe how a conversation differs, or return an empty string.
 
-        `chain_hash` belongs to the last message that the anchor covers; it is None if that message is missing. Newer
-        messages are no difference.
+        `chain_hash` is that of the last anchored message, or None if it is missing. Newer messages are no difference.
         """
         if created_at != self.created_at:
             return f"was created at {self.created_at}, not at {created_at}"

@@ -99,8 +99,7 @@ class AnchorService:
     def sweep(self) -> AnchorReport | None:
         """Make an anchor if one is due; the maintenance worker calls this.
 
-        An anchor is due when the newest anchor is older than the interval. If there is no anchor yet, the age of the
-        oldest conversation decides.
+        It is due if the newest anchor is older than the interval; without anchors, if the oldest conversation is.
         """
         if not self.policy.anchor_interval_minutes:
             return None
@@ -175,8 +174,7 @@ class AnchorService:
         try:
             # Private, because an anchor names every workspace and session.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # No temporary file and rename, because write-once storage may refuse a rename. An incomplete file is
-            # detected: without its last line, the signature, it is invalid.
+            # Without a rename, which write-once storage may refuse. An incomplete file is invalid: it has no signature.
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(content)

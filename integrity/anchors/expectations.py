@@ -26,8 +26,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 class AnchorCheck:
     """Compares the lines of a ledger with an anchor, after verification.
 
-    A conversation may have newer messages than the anchor. The last message that the anchor covers must still have the
-    anchored chain_hash.
+    A conversation may have newer messages. The last message of the anchor must still have the anchored chain_hash.
     """
 
     anchor: Anchor
@@ -66,9 +65,8 @@ class AnchorCheck:
     def finish(self, *, has_all: bool) -> None:
         """End the comparison.
 
-        `has_all` says that the ledger should have all conversations of its workspace. Then an anchored conversation
-        that is missing is a finding. The same holds for every ledger of several conversations, because an export
-        contains either one conversation or all of them.
+        With `has_all`, an anchored conversation of the workspace that is not in the ledger is a finding. The same holds
+        for every ledger of several conversations, because an export contains either one conversation or all.
         """
         if not self.compared:
             self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")

@@ -72,10 +72,7 @@ def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterat
 
 
 def count_of(message: MessageRecord, *, column: str, chained: int, tokens: TokenEstimator) -> int:
-    """Recount a message with exact values or reasoning.
-
-    `column` is the searchable form of its content. `chained` is the number of its original parts.
-    """
+    """Recount a message with exact values or reasoning; `column` is its content."""
     parts = [part for part in message.parts if part.ordinal < chained]
     text = message.content if column == storable(message.content) else searchable(message.content, parts)
     reasoning = reasoning_in(parts)

@@ -13,8 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from conversations.sql import load
 from integrity.types import Finding, Severity
 
-# For each invariant, the response of a check lists at most MOST_FINDINGS findings, and its report at most MOST_KEPT.
-# All findings are counted.
+# For each invariant, a check responds with MOST_FINDINGS findings and stores MOST_KEPT at most; all are counted.
 MOST_FINDINGS = 20
 MOST_KEPT = 1_000
 

@@ -252,10 +252,7 @@ def _examine(conversation_ids: Sequence[int]) -> Examination:
 
 
 def _added_findings(before: Examination, after: Examination) -> list[dict[str, Any]]:
-    """Return the findings that the steps added.
-
-    They are compared one by one if all earlier findings of the invariant are listed, and by number otherwise.
-    """
+    """Return the new findings: compared one by one if all are listed, else by number."""
     known = {(code, finding.conversation_id, finding.id) for code, finding in before.listed_findings}
     added = [
         {"code": code, "id": finding.id, "detail": finding.detail}

@@ -66,10 +66,7 @@ class RebuildContext(Operation):
         }
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """Whether each removed item points at exactly one existing row.
-
-        The database constraints refuse any other item, so undoing could not insert it again.
-        """
+        """Whether each removed item points at one row; the database refuses all others."""
         change = self._change(step.of_conversation)
         messages = {row.message_id for row in change.removed if row.message_id is not None}
         summaries = {row.summary_id for row in change.removed if row.summary_id is not None}

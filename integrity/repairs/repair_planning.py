@@ -224,14 +224,12 @@ class _Draft:
         # Conversations with missing messages, and those for which the ledger has the missing messages.
         self.incomplete = {finding.conversation_id for finding in gaps}
         self.completed = {finding.conversation_id for finding in gaps if finding.item in facts.restorable}
-        # `relinked`: conversations with lost links that a hash proves. `entangled`: conversations with other wrong
-        # links, from which no context can be derived.
+        # Conversations with lost links that a hash proves, and those with other wrong links, which give no context.
         self.relinked = {finding.conversation_id for finding in lineage if finding.id in facts.relinkable}
         self.entangled = {finding.conversation_id for finding in tangled}
         # Summaries that are damaged in more than the text, such as in links or counts.
         self.misplaced = {finding.id for finding in lineage if finding.code != "summaries_match_their_hashes"}
-        # Arcs and epochs with foreign members. Sessions are not included, because a new session summary is made from
-        # its conversation and does not use the old links.
+        # Arcs and epochs with foreign members. A new session summary does not use the old links, but its conversation.
         self.misplaced_history = {
             finding.id
             for finding in findings

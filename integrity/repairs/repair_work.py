@@ -24,9 +24,8 @@ class UpdateRow(Operation):
 
     # A name instead of the class, because this package must not import `retrieval`, which has the grants.
     model: ClassVar[str]
-    # The columns that the step depends on.
+    # The columns that the step depends on, the values that it writes, and the column that gets the current time.
     columns: ClassVar[tuple[str, ...]]
-    # The values that the step writes, and the column that gets the current time.
     values: ClassVar[Values] = {}
     written_at: ClassVar[str]
     # Whether the target is a number with a prefix, such as `job_12`, and not the primary key itself.
@@ -114,9 +113,8 @@ class ExpireGrant(UpdateRow):
 class MendRun(UpdateRow):
     """Correct a compaction run's token counts; keep the recorded ones in its details.
 
-    The difference of the two counts is the saving of the run. It is the sum over the run's summaries, so it is correct
-    and stays the same. `tokens_after` becomes at least the cost of the run's summaries that were in the context at its
-    end. The cost of the other items at that time is not recorded.
+    Their difference is the saving, which is a sum over the run's summaries: it is correct and stays. `tokens_after`
+    becomes at least the tokens of those summaries at the end of the run; those of other items are not recorded.
     """
 
     kind = Step.MEND_RUN

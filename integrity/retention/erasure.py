@@ -1,7 +1,6 @@
-"""Erase texts permanently, on legal request: preview, confirm, carry out.
+"""Erase texts permanently, on legal request; nothing else in LCM deletes texts.
 
-Nothing else in LCM deletes texts. An erased row stays as a tombstone with its position (seq), times and hashes, so the
-hash chain can still be verified. The audit log records every preview and every erasure.
+An erased row stays as a tombstone with its position, times and hashes, so the hash chain can still be verified.
 """
 
 from __future__ import annotations

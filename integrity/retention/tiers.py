@@ -69,8 +69,7 @@ class Retention:
         log, moves = AuditLog(self.scope), list[Moved]()
         with compaction_lock(conversation_id):
             with transaction.atomic():
-                # The sweep must not archive the conversation again soon. When it does so later, it must start from the
-                # first message.
+                # The sweep must not archive it again soon, and must later start from its first message.
                 Conversation.objects.filter(pk=conversation_id).update(last_used_on=today())
                 ColdProgress.objects.filter(pk=conversation_id).delete()
             while (moved := thaw_block(conversation_id, log=log)) is not None:

@@ -24,8 +24,7 @@ from integrity.repairs import repair_plans
 from integrity.scans import scan_rows as scans
 from integrity.types import ScanMode
 
-# After each invariant, a scan pauses for twice the time that the invariant took. So most of the machine's time is left
-# for other work.
+# After each invariant, a scan pauses for twice the time of its work, so that most time is left for other work.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
 # The maximum number of reports, and also of scans, that one sweep deletes.
@@ -47,9 +46,8 @@ class ScanWorker:
     def work(self, *, scan_id: int | None = None) -> bool:
         """Work on the given scan, or on the next one, for a limited time.
 
-        Returns False if no scan can be claimed. Each batch is read in one snapshot. Its results and the new position of
-        the scan are stored together, so that any worker can continue the scan. A failed scan is retried, with a backoff
-        that grows.
+        Returns False if no scan can be claimed. Each batch is read in one snapshot. Its results are stored with the new
+        position, so that any worker can continue. A failed scan is retried after a growing backoff.
         """
         lease = scans.QUEUE.claim(lease_seconds=scans.LEASE_SECONDS, row_id=scan_id)
         if lease is None:

@@ -97,10 +97,7 @@ def can_be_cut(message: MessageRecord) -> bool:
 
 
 def in_part(message: MessageRecord, begin: int, end: int) -> str:
-    """Render a range of a message, below a header line.
-
-    The header gives the range, and says how to read the whole message.
-    """
+    """Render a range of a message, below a line with the range and how to read all."""
     where = f"characters {begin + 1}-{end} of {len(message.content)}"
     return (
         f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"

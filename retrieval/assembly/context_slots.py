@@ -1,7 +1,6 @@
 """Read a context in pages, newest first, until the budget cannot hold more.
 
-`StoredContext` reads the current context, with one SQL statement for each page. `past.py` reads the context of an
-earlier moment.
+`StoredContext` reads the current context, with one SQL statement a page. `past.py` reads that of an earlier moment.
 """
 
 from __future__ import annotations
@@ -68,10 +67,7 @@ class ContextSlots(Protocol):
         """The moment of a past context; None for the current context."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
-        """Read the slots before an ordinal: at most `size` slots.
-
-        The page holds `tokens` tokens, and `margin` more slots before these.
-        """
+        """Read up to `size` slots before an ordinal: `tokens`, and `margin` more slots."""
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
         """Read messages near these seqs; `is_recalled` marks those not in the context."""
@@ -170,10 +166,7 @@ def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
 
 @dataclass(frozen=True)
 class Window:
-    """The newest groups of a context, from the ordinal `edge` on.
-
-    If `edge` is None, these are all of its groups.
-    """
+    """The newest groups of a context: from the ordinal `edge` on, or all if None."""
 
     groups: Sequence[Group]
     begins: int
@@ -198,8 +191,7 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
     A context within the budget is read completely. Mandatory groups are included at every position.
     """
     counters = context.counters
-    # The number of slots to read beyond the budget: enough to see which groups are complete, and for the lines of the
-    # receipt about items that do not fit.
+    # Slots to read beyond the budget, to see which groups are complete, and to list items that do not fit.
     behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget

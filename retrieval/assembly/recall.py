@@ -1,7 +1,4 @@
-"""Add the hits of a query to the context's groups; cut long messages.
-
-Hits may be messages that a summary in the context replaces.
-"""
+"""Add the hits of a query to the groups of a context; cut long messages."""
 
 from __future__ import annotations
 
@@ -33,9 +30,9 @@ from retrieval.search.snippets import Needles, passage
 
 # The maximum number of hits that are considered.
 HITS = 200
-# A hit may be a tool call or a tool result. For this many of such hits, the other messages of the exchange are read.
+# If a hit is a tool call or result, the rest of the exchange is read, for this many hits. Messages of one exchange are
+# usually at most BESIDE seqs apart.
 EXCHANGES = 12
-# Messages of one exchange are usually at most this many seqs apart.
 BESIDE = 4
 
 # A hit that is larger than LARGEST_SHARE of the tokens for hits is cut, but at most MOST_IN_PART hits are. The fresh
@@ -104,10 +101,7 @@ def _is_of_an_exchange(message: Candidate) -> bool:
 
 
 def _next_places(seqs: Iterable[int]) -> set[int]:
-    """Choose seqs whose neighbours one query reads: up to EXCHANGES distant ones.
-
-    Seqs that are at most BESIDE apart count as one, because they are probably of the same exchange.
-    """
+    """Choose seqs whose neighbours one query reads; seqs within BESIDE count as one."""
     chosen: set[int] = set()
     apart = 0
     for seq in seqs:

@@ -147,10 +147,7 @@ def _included(lines: Iterable[ReceiptLine]) -> dict[str, ReceiptLine]:
 
 
 def _standing_for(line: ReceiptLine, summaries: Iterable[ReceiptLine]) -> str | None:
-    """The id of the new summary whose range contains this item's, if there is one.
-
-    Summaries of one context do not overlap, so there is at most one.
-    """
+    """The id of the new summary that contains this item; summaries do not overlap."""
     return next(
         (each.id for each in summaries if each.first_seq <= line.first_seq and line.last_seq <= each.last_seq), None
     )

@@ -16,8 +16,7 @@ from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
 MOST_EXCERPTS = 20
-# Each excerpt, best match first, gets at most half of the remaining tokens, but at least 24 if there are that many. A
-# smaller excerpt would say too little.
+# Each excerpt, best first, gets at most half of the remaining tokens, but at least 24: less would say too little.
 _SHARE, _LEAST = 2, 24
 # The excerpt of a long text begins this many characters before the match.
 _BEFORE = 200

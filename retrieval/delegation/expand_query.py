@@ -39,8 +39,7 @@ DEEPEST = 3
 MOST_IDS = 50
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
-# The hint recommends direct reading, without a model, if everything costs at most this share of the tokens of one
-# expansion and needs at most this many calls.
+# The hint recommends direct reading if it costs at most this share of an expansion's tokens, and this many calls.
 _DIRECT_SHARE, _MOST_CALLS = 0.7, 3
 
 _SQL = load("retrieval/delegation.sql")
@@ -224,10 +223,7 @@ class Delegation:
 
 
 def _one(id: str) -> Named:
-    """Parse the id of a summary or message; the text may contain more than the id.
-
-    Raises NotFound if there is no id, and Invalid for an id of another kind.
-    """
+    """Parse the id of a summary or message in a text; raises NotFound, Invalid."""
     found = named(id) or next(iter(names_in(id)), None)
     if found is None:
         raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")

@@ -12,8 +12,7 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import GrepScope, ItemKind, Match
 
-# A grant for a message that is not summarized covers this many messages before and after it, because one message alone
-# seldom answers a question.
+# A grant for a raw message covers this many messages before and after it: one alone seldom answers a question.
 _NEIGHBOURS = 2
 
 # The maximum number of matches of one search, and the maximum number of summaries that are searched one by one.

@@ -21,8 +21,7 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import Description, ExpandedItem, ItemKind, Match
 
-# The maximum number of tokens of one result. A model finds more with several small results than with one large result
-# that uses up the grant.
+# The maximum tokens of one result: several small results are better for a model than one that uses up the grant.
 MOST_AT_ONCE = 2_000
 MOST_MATCHES = 12
 # The tokens reserved for the heading of an item, and for the line that says how to continue.

@@ -45,9 +45,8 @@ class RangeDescription:
 
     `nodes` and `raw_messages` together cover every message of the range. `manifest` lists the summaries below the nodes
     that overlap the range, in order, each with its `opening_tokens`. If `manifest_complete` is false, it has only the
-    summaries nearest to the nodes. `first_seq` and `last_seq` are the ends of the range or, if the nodes reach further,
-    of the nodes. `context_tokens` is the total of the nodes and raw messages, `message_tokens` the total of all
-    messages of the range.
+    nearest ones. `first_seq` and `last_seq` are the ends of the range or, if the nodes reach further, of the nodes.
+    `context_tokens` is the total of the nodes and raw messages, `message_tokens` that of all messages of the range.
     """
 
     conversation_id: int

@@ -37,8 +37,7 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 class WindowSummary:
     """A summary that overlaps the window.
 
-    `active`: it was in the active context at the moment of the window. `superseded`: a newer summary of the same
-    sources has replaced it.
+    `active`: it was in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
     """
 
     summary_id: str
@@ -62,8 +61,7 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth that are too narrow to be drawn one by one.
 
-    None of them is active. `token_count` is the size of the largest summary, `messages` the number of messages that
-    they cover, and `source_tokens` the number of tokens of their sources.
+    None is active. `token_count` is that of the largest. `messages` and `source_tokens` are totals of their sources.
     """
 
     depth: int
@@ -102,11 +100,10 @@ class WindowRun:
 class LineageWindow:
     """The items between two seqs of a conversation, at a moment.
 
-    The window goes from `first_seq` to `last_seq`. `message_count` is the number of messages that existed at that
-    moment. The fresh tail, which is not summarized, begins at `tail_from_seq`. `raw` lists the ranges of messages that
-    no summary covered. `messages` is None if there are too many to list. `runs` lists the newest runs that made
-    summaries, oldest first; it does not depend on the window or the moment. `bundles` replace summaries that are too
-    narrow for the resolution.
+    The window goes from `first_seq` to `last_seq`. `message_count` messages existed at that moment. The fresh tail,
+    which is not summarized, begins at `tail_from_seq`. `raw` lists the ranges that no summary covered. `messages` is
+    None if there are too many. `runs` lists the newest runs that made summaries, oldest first, independent of window
+    and moment. `bundles` replace summaries that are too narrow for the resolution.
     """
 
     conversation: ConversationRecord

@@ -24,8 +24,7 @@ from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
-# The number of messages that one statement lists for a page: as many as the page holds if each message has
-# TOKENS_A_MESSAGE tokens, but at least FEWEST_AT_ONCE.
+# One statement lists as many messages as a page holds with TOKENS_A_MESSAGE tokens each, at least FEWEST_AT_ONCE.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 _MORE = "There is more: expand with the same arguments and this cursor."
 _REFUSAL = (
@@ -147,8 +146,7 @@ class Expansion:
             else:
                 roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
-            # The signature of the cursor covers the moment, and the context as of that moment, so a caller can forge
-            # neither.
+            # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
             page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)

@@ -15,8 +15,7 @@ from retrieval.expansion.outline import Entry
 from retrieval.slices import Slice, as_json, cost_of, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
-# The maximum number of rows read at once. The page may end before the last of them, because parts cost tokens that are
-# not in the token counts of entries.
+# The maximum number of rows read at once; a page may end before the last, because entries do not count parts' tokens.
 READ_AT_ONCE = 1000
 
 _SQL = load("retrieval/expand.sql")
@@ -142,8 +141,7 @@ class Filling(Generic[E]):
     ) -> tuple[list[ExpandedItem], Position[Any] | None]:
         """Return the items of a page, and the position of the next page, if there is one.
 
-        Only an item that is larger than a whole page is split. Its first slice is on this page if at least half of the
-        page is free, and otherwise begins the next page.
+        Only an item larger than a whole page is split; it begins on this page if at least half of the page is free.
         """
         items: list[ExpandedItem] = []
         room = cap
@@ -195,8 +193,7 @@ class Filling(Generic[E]):
     def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
         """Yield each entry with its item, reading many items at once.
 
-        Entries after the first `cap` tokens have None instead of an item, because the page usually ends before. It does
-        not if an item is smaller than its entry says, for example because its text was erased.
+        Entries after the first `cap` tokens have no item: a page rarely has them, only after a long text was erased.
         """
         batch: list[E] = []
         total = 0

@@ -31,8 +31,7 @@ GUIDE = (
 )
 # The maximum numbers of candidates: newest entries of the time line, epochs, and matches of the query.
 MOST_RECENT, MOST_EPOCHS, MOST_MATCHES = 80, 40, 20
-# Tokens are kept free for up to BEFORE arcs and epochs, LEAST_SHARE tokens for each, but at most the share MOST_OF_ROOM
-# of all tokens.
+# LEAST_SHARE tokens each for up to BEFORE arcs and epochs are kept free, at most the share MOST_OF_ROOM of all tokens.
 BEFORE, LEAST_SHARE, MOST_OF_ROOM = 2, 120, 0.4
 # The maximum number of older sessions, outside the newest entries, that are read because embeddings match.
 MOST_LOOKED_UP = 5

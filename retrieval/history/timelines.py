@@ -29,10 +29,7 @@ _NONE = "false"
 
 
 def project_named(name: str, scope: Scope) -> Project:
-    """Find a project by name; raises NotFound, and Invalid if the name is ambiguous.
-
-    It is ambiguous if projects of several visible workspaces have it.
-    """
+    """Find a project by name; NotFound, or Invalid if several workspaces have it."""
     found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
@@ -107,7 +104,7 @@ def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
 
 
 def _owner(*, project_id: int | None, workspace_id: int | None) -> str:
-    """The SQL condition on the owner of rows; `{}` stands for the alias of the table."""
+    """The SQL condition on the owner of rows; `{}` is the alias of the table."""
     if project_id is not None:
         return "{}.project_id = %(project_id)s"
     return "true" if workspace_id is None else "{}.workspace_id = %(workspace_id)s"

@@ -22,8 +22,8 @@ class MapRun(models.Model):
 
     run_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="map_runs")
-    # This conversation gets one message at the end of the run, and owns its files. If it is NULL, there is no message,
-    # and the conversation of the input file owns the files.
+    # The conversation that gets one message at the end, and the files of the run. If it is NULL, there is no message,
+    # and the conversation of the input file gets the files.
     conversation = models.ForeignKey(Conversation, models.RESTRICT, null=True, related_name="map_runs")
     kind = models.TextField(choices=[(kind.value, kind.value) for kind in MapKind])
     state = models.TextField(choices=[(state.value, state.value) for state in MapState], default=MapState.QUEUED)
@@ -108,8 +108,7 @@ class MapRun(models.Model):
 class MapItem(models.Model):
     """One input of a run; also a job of the queue in `conversations/work/queue.py`.
 
-    `attempts` counts claims since the last recorded result. `refused_answers` counts answers that failed validation,
-    and errors of agents.
+    `attempts` counts claims since the last result, `refused_answers` answers that failed validation and agents' errors.
     """
 
     item_id = models.BigAutoField(primary_key=True)
@@ -129,8 +128,7 @@ class MapItem(models.Model):
     fence = models.IntegerField(default=0, db_default=0)
     attempts = models.IntegerField(default=0, db_default=0)
     refused_answers = models.IntegerField(default=0, db_default=0)
-    # The number of consecutive calls without an answer. Each of them makes the backoff longer; after MOST_FAULTS, the
-    # item fails.
+    # The number of consecutive calls without an answer: each makes the backoff longer, and MOST_FAULTS fail the item.
     faults = models.IntegerField(default=0, db_default=0)
     last_error = models.TextField(default="", db_default="")
     error_kind = models.TextField(  # noqa: DJ001 (absent while nothing has failed)

@@ -41,8 +41,7 @@ MOST_ERROR_CHARACTERS = 300
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
 _MULTIPLYING = (*_REFERENCES, "unevaluatedItems", "unevaluatedProperties")
-# The pieces of an expression that affect its cost. Characters inside a class, an escape or the begin of a group have no
-# effect.
+# The pieces of an expression that affect its cost. Characters in a class, an escape or a group's begin do not.
 _PIECE = re.compile(
     r"""
       (?P<back>\\[1-9]|\(\?P=)
@@ -67,9 +66,8 @@ class TooMuchWork(Exception):
 class PatternCost:
     """The number of ways in which a regular expression can match at one position."""
 
-    # The number of unbounded quantifiers, such as `*`.
     unbounded: int
-    # The product of all other choices, such as alternatives.
+    # The product of all choices except the unbounded quantifiers, such as `*`.
     choices: int
     is_anchored: bool
     # Whether a group is or may be repeated or referenced. Then no upper bound is known.
@@ -86,8 +84,7 @@ class PatternCost:
 @lru_cache(maxsize=512)
 def cost_of(pattern: str) -> PatternCost:
     """Compute an upper bound of the cost of a valid regular expression."""
-    # `open_groups` has the number of alternatives of each open group, beginning with the whole expression. When a group
-    # is closed, its number is moved to `choices`.
+    # `open_groups` counts the alternatives of each open group, the whole expression first; `choices` of closed groups.
     open_groups, choices, unbounded, is_unknown = [1], [], 0, False
     for piece in _PIECE.finditer(pattern):
         match piece.lastgroup:

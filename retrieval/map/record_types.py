@@ -65,9 +65,8 @@ class MapVerification:
 class ClaimTerms:
     """The terms on which an agent works on items of a run.
 
-    With a `grant`, the agent may also read other items: by `lcm_expand_query` with the id of the grant. Without a
-    grant, it may read only its items. `read_only` forbids the agent to change anything outside LCM. LCM cannot enforce
-    this rule: an agent that runs elsewhere must follow it.
+    With a `grant`, the agent may also read texts by `lcm_expand_query` and the id of the grant; otherwise only its
+    items. `read_only` forbids it to change anything outside LCM, which LCM cannot enforce for agents elsewhere.
     """
 
     read_only: bool

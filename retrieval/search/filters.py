@@ -106,9 +106,8 @@ SEARCHABLES = (MESSAGES, SUMMARIES, FILES)
 class Filters:
     """The rows to search, as SQL conditions.
 
-    Only messages with positions from `low` (exclusive) to `high` are searched. Positions are seqs if one conversation
-    is searched, otherwise ids of messages. `newest` is the newest position and `size` the number of messages, both
-    before any filter. If `at` is set, the search is as of this moment.
+    `low` (exclusive) and `high` are positions of messages: seqs in a search of one conversation, otherwise ids.
+    `newest` is the newest position, `size` the number of messages, both without filters. `at`: search as of this time.
     """
 
     scope: Scope

@@ -35,8 +35,7 @@ _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_ge
 MOST_CALLS = 300
 # The maximum number of cached terms, and the maximum length of a cached term: a longer one is hardly used twice.
 _MOST_CACHED, _LONGEST_CACHED = 10_000, 100
-# PostgreSQL reports an ANALYZE shortly before its statistics are committed. So statistics are cached only if they are
-# older than this.
+# PostgreSQL reports an ANALYZE shortly before its statistics are committed, so only older statistics are cached.
 _SETTLED_SECONDS = 10
 
 

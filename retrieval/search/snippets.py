@@ -27,10 +27,7 @@ _UNITS = 2**32
 
 
 class Stem(NamedTuple):
-    """The beginnings of words with a needle, longest first.
-
-    Each has the maximum number of letters that may follow it in a word.
-    """
+    """Beginnings of words with a needle, longest first, each with its longest ending."""
 
     number: int
     beginnings: tuple[tuple[str, int], ...]

@@ -28,9 +28,8 @@ from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, Vector
 
 logger = structlog.get_logger(__name__)
 
-# The number of messages that are read at once.
+# The number of messages that are read at once; the time slice of a worker, and its lease of a conversation.
 MESSAGES_AT_ONCE = 64
-# A worker ends after this time slice; its lease of a conversation is longer.
 SLICE_SECONDS, LEASE_SECONDS = 20.0, 300.0
 # How long an embedder is paused after an error that gives no time for a retry.
 PAUSE_SECONDS = 30.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# The length of a passage in characters. At most it is about a hundred words: the vector of a longer passage would
-# represent each part less well, and some models read only 500 tokens.
+# The length of a passage in characters. The maximum is about 100 words: one vector would represent a longer passage
+# less well, and some models read only 500 tokens.
 LONGEST, SHORTEST = 800, 300
 # Only this many first characters of a text are embedded. The full-text index has the same limit.
 MOST_CHARACTERS = 250_000

@@ -1,7 +1,6 @@
 """Create and use the table with the vectors of one embedder, and its index.
 
-The table needs pgvector. It is created when the embedder is set up, and not by a migration, so LCM also runs without
-pgvector.
+The table needs pgvector. No migration creates it, but the set-up of an embedder, so LCM also runs without pgvector.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from retrieval.semantic.types import IndexState
 OLDEST_PGVECTOR = (0, 8)
 # The maximum number of dimensions that an index on half-precision vectors supports.
 WIDEST = 4000
-# The memory for building the index, in addition to the other memory of the server. If the vectors do not fit into it,
-# the build needs much more time.
+# The memory for building the index, in addition to the server's own. If the vectors do not fit, the build is long.
 INDEX_MEMORY = "512MB"
 
 _SQL = load("retrieval/semantic/vectors.sql")
@@ -143,8 +141,7 @@ class VectorTable:
     def store(self, passages: Sequence[StoredPassage], *, conversation_id: int) -> int:
         """Store vectors of messages that may still have vectors; return their number.
 
-        Call it inside a transaction: until the transaction ends, none of these texts can be erased, archived or
-        quarantined.
+        Call it inside a transaction: until that ends, none of these texts can be erased, archived or quarantined.
         """
         messages = {"messages": array(sorted({each.message_id for each in passages}))}
         rows(self._sql("hold_messages"), messages)

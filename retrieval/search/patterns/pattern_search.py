@@ -98,12 +98,10 @@ class PatternSearch:
 
 
 def _matches(pattern: Pattern, text: str) -> str:
-    # The planner estimates that a CASE is true for half of the rows. So it chooses to read rows from the newest on, and
-    # to stop when there are enough matches.
+    # The planner estimates that a CASE is true for half of the rows, so it reads from the newest row on and stops soon.
     if pattern.literal is None:
         return f"CASE WHEN {text} ~ %(expression)s THEN true ELSE false END"
-    # A literal is cheaper to check than an expression, and must be checked first. A CASE guarantees this order; for two
-    # conditions, the planner may choose any order.
+    # A literal is cheaper to check. The CASE checks it first; two conditions might be checked in either order.
     return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(expression)s ELSE false END"
 
 

@@ -73,8 +73,7 @@ class _Translation:
     source: str
     place: int = 0
     out: list[str] = field(default_factory=list)
-    # The list index plus 1 is Python's number of a group, the element is PostgreSQL's number of the same group. It is
-    # None for a group inside a lookaround, because PostgreSQL cannot refer to such a group.
+    # PostgreSQL's numbers of the groups, in Python's order; None inside a lookaround, which cannot be referenced.
     groups: list[int | None] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
     # For each open parenthesis, whether it is a lookaround or inside one.

@@ -1,8 +1,7 @@
 """Compile a query: which lexemes find candidates, and which only rank them.
 
-A row is a candidate only if it contains at least one *anchor*. Rare lexemes are anchors, because they find few rows.
-The most common lexemes occur in half of the rows and distinguish nothing. They are anchors only if the query has no
-rarer lexeme, and then they find only the newest rows.
+A row is a candidate only if it has at least one *anchor*. Rare lexemes are anchors: they find few rows. Common lexemes,
+which distinguish nothing, are anchors only if the query has no rarer ones, and then they find only the newest rows.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ MOST_PAIRS = MOST_COMPOUNDS = 6
 _UNCOUNTED = 0.005
 # The weight of the proximity term of a compound: its parts are adjacent. docs/figures.md compares other values.
 _COMPOUND = 1.0
-# The weight of the proximity term of two adjacent words in a sentence. It is less than the 1 of a short query, because
-# grammar alone makes many words adjacent.
+# The same for two adjacent words of a sentence: less than the 1 of a short query, as grammar makes many words adjacent.
 _PAIR_OF_A_SENTENCE = 0.2
 
 # A term, and whether it is excluded.
@@ -73,10 +71,7 @@ def lexed_term(
     forms: Sequence[str] = (),
     in_a_row: str = "",
 ) -> LexedTerm:
-    """Build a term with its lexemes.
-
-    In scripts without spaces, only the lexemes of character pairs are used, and not those of single characters.
-    """
+    """Build a term; in unspaced scripts, use only the lexemes of character pairs."""
     if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
         whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
     is_plain = len(whole) == 1 and not parts and not query
@@ -106,8 +101,8 @@ class InARow:
 class CompiledQuery:
     """A query with its lexemes for ranking, anchors, expected rows and exclusions.
 
-    `newest` is the share of rows that is searched, counted from the newest row. `clauses` has no clauses that consist
-    only of stop words. `expected` is the estimated number of rows with each lexeme, `frequencies` the share of rows.
+    `newest`: the share of rows, the newest ones, that is searched. `clauses` has none that consist only of stop words.
+    `expected` and `frequencies`: the estimated number and share of rows with each lexeme.
     """
 
     parsed: ParsedQuery
@@ -203,10 +198,7 @@ class CompiledQuery:
 
     @cached_property
     def in_a_row(self) -> tuple[InARow, ...]:
-        """The proximity terms: compounds, then pairs of adjacent words of the query.
-
-        For a sentence, a pair also matches a text with one other word between the two.
-        """
+        """The proximity terms: compounds and pairs; in a sentence, one word may be between."""
         compounds = {
             each.in_a_row: InARow(each.parts, each.in_a_row, _COMPOUND)
             for each in self._compounds
@@ -240,8 +232,7 @@ class CompiledQuery:
     def expected_of(self, place: int) -> float:
         """The estimated document frequency of a term, as a minimum for the count.
 
-        `place` is an index of `terms`. The minimum is 0 for an anchor, because all rows that contain an anchor are
-        candidates and are counted, and for a proximity term.
+        It is 0 for a proximity term, and for an anchor: all rows with an anchor are candidates, and are counted.
         """
         if place >= len(self.lexemes):
             return 0.0
@@ -321,10 +312,7 @@ def compile_query(
 
 
 def rarity(*, found: float, among: int) -> float:
-    """The idf of a term in `found` of `among` rows, in the form that BM25 uses.
-
-    ln(1 + (N - n + 0.5) / (n + 0.5))
-    """
+    """The idf of BM25 for a term that `found` of `among` rows contain."""
     found = min(found, among)
     return math.log1p((among - found + 0.5) / (found + 0.5))
 

@@ -89,8 +89,7 @@ def is_identifier(text: str) -> bool:
 def parse(text: str) -> ParsedQuery:
     """Parse a query in websearch syntax; every text is valid.
 
-    If the whole query is one identifier that begins with `-`, it is searched for, because nothing would be left if it
-    were excluded.
+    If the whole query is one identifier that begins with `-`, it is searched for: without it, nothing would be left.
     """
     alone = text.strip().removeprefix("-- ").strip()
     if _EXCLUDED_WORD.match(alone) and not _BLANK.search(alone) and is_identifier(alone[1:]):

@@ -21,8 +21,7 @@ class Hit(NamedTuple):
     place: Place
     shares: Sequence[float]
     tokens: int
-    # For a message with a question: after how many messages the answer comes, or 0 if no answer is near. None for a
-    # message without a question.
+    # After how many messages a question is answered: 0 if no answer is near, None for a message without a question.
     answered_in: int | None = None
     # Whether the row matches every clause of the query.
     is_complete: bool = False

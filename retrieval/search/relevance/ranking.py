@@ -5,10 +5,9 @@
 A term is a lexeme, or a proximity term (adjacent lexemes). `tf` is the frequency of a term in the message, divided by a
 length normalization, plus shares of its tf in neighbours. In a conversation, the question has the words and the answer
 has the fact. So a message gets a share of the tf of the two messages before and after it, and all of the tf of a
-question that it answers. These are added before the saturation, so a term in several neighbours does not count several
-times. The block score is the same sum for the block of messages around, with a small weight. In a long message, terms
-outside of its best passage have less weight. If one role writes short messages and another long ones, the short ones
-get a greater prior. All weights are round numbers, and none is critical: see docs/figures.md.
+question that it answers. These are added before the saturation, so that no term counts several times. The block score
+is the same sum for the block of messages around it. In a long message, terms outside of its best passage have less
+weight. If one role writes shorter messages, it gets a greater prior. No weight is critical: see docs/figures.md.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _ANSWER_TO_WHEN = 0.4
 _TELLS_WHEN_WEIGHT = 0.5
 # The penalty of a message with a question, if the query is a sentence: it seldom has the answer to a similar question.
 _ASKING_COSTS = 0.5
-# The factor for a hit that repeats the query, because an agent then looked it up in LCM. Such a hit has at most
+# The factor for a hit that only repeats the query, which an agent then looked up in LCM. Such a hit has at most
 # TOKENS_A_CHARACTER tokens for each character of the query.
 REPEATED, TOKENS_A_CHARACTER = 0.3, 0.5
 # The saturation k in tf / (tf + k).
@@ -180,8 +179,7 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    # A long hit also gets less tf from neighbours, divided by its length normalization: if it is relevant, it has the
-    # words itself.
+    # The length normalization of a long hit also divides the tf from neighbours: if relevant, it has the words itself.
     costs = {hit.place: length_cost(hit.tokens) for hit in hits}
     for hit in hits:
         place, on, passage = hit.place, hit.answered_in, hit.passage

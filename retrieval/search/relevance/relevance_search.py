@@ -127,10 +127,7 @@ class RelevanceSearch:
 def _first_that_finds_enough(
     rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]
 ) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
-    """The first attempt that finds enough, with its hits.
-
-    If no attempt finds enough, this is the last attempt for the first query.
-    """
+    """The first attempt with enough hits, or else the last one for the first query."""
     last = None
     for parsed in queries:
         tried = None
@@ -249,9 +246,9 @@ class RankedRows:
         }
 
     def _candidates(self, table: Searchable, query: CompiledQuery) -> tuple[str, str, str]:
-        """SQL for a first step, the filters, and the words.
+        """SQL of a first step, the filters, and the words: the conditions of candidates.
 
-        If words are so common that there would be too many candidates, only the newest rows are candidates.
+        If the words are so common that there would be too many candidates, only the newest rows are candidates.
         """
         filters = self.filters
         where, words = filters.where(table), filters.matching(table)
@@ -331,8 +328,7 @@ def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]
     """The terms in the passage with the greatest sum of idf; None if unknown.
 
     `words` is a tsvector as text, with the positions of words, so the text itself is not read. `lexemes` maps lexemes
-    to indexes of terms. A passage is two adjacent halves, and each term counts once. Words at the last position of a
-    tsvector are ignored. The index has the parts of compound words after all other words.
+    to terms. A passage is two adjacent halves. The parts of compound words have positions after all other words.
     """
     halves: dict[int, set[int]] = defaultdict(set)
     for lexeme, places in _places(words).items():
