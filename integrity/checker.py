@@ -37,7 +37,7 @@ PARALLEL = {"parallel_tuple_cost": "0"}
 
 @dataclass(frozen=True)
 class IntegrityChecker(Scoped):
-    """Checks stored rows and keeps the reports; repairs nothing."""
+    """Checks stored rows and keeps reports; it repairs nothing."""
 
     invariants: tuple[Invariant, ...] = tuple(INVARIANTS)
 

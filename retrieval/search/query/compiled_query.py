@@ -198,7 +198,7 @@ class CompiledQuery:
 
     @cached_property
     def in_a_row(self) -> tuple[InARow, ...]:
-        """The proximity terms: compounds and pairs; in a sentence, one word may be between."""
+        """The proximity terms: compounds and pairs; in a sentence, a word may be between."""
         compounds = {
             each.in_a_row: InARow(each.parts, each.in_a_row, _COMPOUND)
             for each in self._compounds
