@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table and its protection; the TOML file explains the fields at its begin."""
+    """A table and its protection; the TOML file explains the fields at its start."""
 
     name: str
     columns: Mapping[str, Column]

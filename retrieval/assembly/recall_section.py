@@ -25,7 +25,7 @@ _SQL = load("retrieval/recall_section.sql")
 
 
 class Node(NamedTuple):
-    """A summary of the cut."""
+    """A summary that the section may show."""
 
     summary_id: str
     first_seq: int

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _LONGEST_WORDS = 2_000
 _MOST_CITED = 200
-# The maximum number of positions in a text that are tried as the begin of an object.
+# The maximum number of positions in a text that are tried as the start of an object.
 _MOST_ATTEMPTS = 100
 _STRICT = ConfigDict(strict=True, str_strip_whitespace=True)
 

@@ -61,7 +61,7 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth that are too narrow to be drawn one by one.
 
-    None is active. `token_count` is that of the largest. `messages` and `source_tokens` are totals of their sources.
+    None of them is active. `token_count` is that of the largest; `messages` and `source_tokens` are totals.
     """
 
     depth: int

@@ -106,7 +106,7 @@ K = TypeVar("K", bound=tuple[Any, ...])
 
 
 class Position(NamedTuple, Generic[K]):
-    """The begin of a page: an item, and the offsets within its text and parts."""
+    """The start of a page: an item, and the offsets within its text and parts."""
 
     key: K
     content_offset: int = 0

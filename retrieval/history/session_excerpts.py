@@ -55,7 +55,7 @@ class Excerpt:
 
 
 def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> tuple[Excerpt, int]:
-    """Return the entry, cut after the last sentence that fits, and its tokens.
+    """Return the entry and its tokens: whole, or cut after the last fitting sentence.
 
     At least the first sentence is kept, even if it has more than `room` tokens.
     """

@@ -86,7 +86,7 @@ class ItemLease(Lease[MapItem]):
     def back_off(
         self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
     ) -> None:
-        """Back off after a call without an answer; after too many such calls, fail."""
+        """Back off after a call without an answer; after too many, fail the item."""
         faults = self.row.faults + 1
         if faults >= MOST_FAULTS:
             self.give_up(kind, error, actor=actor, tokens_in=tokens_in, faults=faults)

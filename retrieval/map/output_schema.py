@@ -41,7 +41,7 @@ MOST_ERROR_CHARACTERS = 300
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
 _MULTIPLYING = (*_REFERENCES, "unevaluatedItems", "unevaluatedProperties")
-# The pieces of an expression that affect its cost. Characters in a class, an escape or a group's begin do not.
+# The pieces of an expression that affect its cost. Characters in a class, an escape or the start of a group do not.
 _PIECE = re.compile(
     r"""
       (?P<back>\\[1-9]|\(\?P=)

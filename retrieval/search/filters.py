@@ -107,7 +107,8 @@ class Filters:
     """The rows to search, as SQL conditions.
 
     `low` (exclusive) and `high` are positions of messages: seqs in a search of one conversation, otherwise ids.
-    `newest` is the newest position, `size` the number of messages, both without filters. `at`: search as of this time.
+    `newest` is the newest position, `size` the number of messages, both without filters. `at`: the moment to search as
+    of, if any.
     """
 
     scope: Scope

@@ -59,7 +59,7 @@ class FoundRow(NamedTuple):
 class Position(NamedTuple):
     """The end of a page, and values of the first page for its cursor.
 
-    Without a key, it is the begin of the first page. A query may be tried in several interpretations; `interpretation`
+    Without a key, it is the start of the first page. A query may be tried in several interpretations; `interpretation`
     is the number of the one in use. `newest`, `size` and `at` are values of the filters at the first page.
     """
 

@@ -236,7 +236,7 @@ _counted: dict[datetime, Mapping[str, float]] = {}
 
 
 def _word_frequencies(extent: Extent) -> Mapping[str, float]:
-    """The share of messages with each of the most common lexemes: pg_stats."""
+    """The share of messages with each of the most common lexemes, from pg_stats."""
     counted_at = extent.counted_at
     if counted_at in _counted:
         return _counted[counted_at]

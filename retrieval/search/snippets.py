@@ -37,7 +37,7 @@ class Stem(NamedTuple):
 class Needles:
     """The lexemes to find in texts, with their weights; built once for many texts.
 
-    A lexeme is found at the begin of words and of parts of compound words; accents and endings are ignored.
+    A lexeme is found at the start of words and of parts of compound words; accents and endings are ignored.
     """
 
     worths: tuple[int, ...]
@@ -50,7 +50,7 @@ class Needles:
         return cls(worths, tuple(stem for stem in stems if stem is not None))
 
 
-# An occurrence of a needle in a text: begin, end, and the number of the needle.
+# An occurrence of a needle in a text: start, end, and the number of the needle.
 Spot = tuple[int, int, int]
 
 
@@ -72,7 +72,7 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
 
 def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
-    """Find the begin and end of the part that shows best why a text matches.
+    """Find the start and end of the part that shows best why a text matches.
 
     The part has about `width` characters. It is extended to whole sentences or lines if these end nearby.
     """
@@ -94,7 +94,7 @@ def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDT
 
 
 def _start(content: str, begin: int, end: int, width: int) -> int:
-    """The begin of a snippet with the range in its middle; a nearby begin of a word."""
+    """The start of a snippet with a range in its middle, or of a word close to it."""
     room = max(0, width - (end - begin))
     start = min(begin - room // 2, len(content) - width)
     if start <= 0:

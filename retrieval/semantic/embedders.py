@@ -61,8 +61,8 @@ class Embedders:
         """Create the vector table of the configured model, and begin to fill it.
 
         Until this model has embedded everything, searches use the previous model. Passages that the new model refused
-        earlier are tried again. Raises Invalid for unusable settings, Conflict without pgvector, and Unavailable if the
-        model does not respond.
+        earlier are tried again. Fails with `no_embedder` for unusable settings, with `no_pgvector` without pgvector,
+        and with `embedder_unavailable` if the model does not respond.
         """
         try:
             self.policy.require_usable()
@@ -96,7 +96,7 @@ class Embedders:
         return self.status()
 
     def drop(self, *, embedder_id: int) -> SemanticStatus:
-        """Remove an embedder with all of its vectors; raises NotFound."""
+        """Remove an embedder with all of its vectors; fails if it does not exist."""
         with transaction.atomic():
             embedder = Embedder.objects.select_for_update().filter(pk=embedder_id).first()
             if embedder is None:

@@ -1,7 +1,7 @@
 """Translate a regular expression from Python's syntax to PostgreSQL's; no I/O.
 
 `^` and `$` match at every line, as with Python's (?m). `.` matches no newline, unless the pattern begins with (?s). At
-the begin, (?i) and (?x) are also accepted. Constructs without an equivalent in PostgreSQL are refused, with advice on
+the start, (?i) and (?x) are also accepted. Constructs without an equivalent in PostgreSQL are refused, with advice on
 what to write instead. PostgreSQL validates the rest.
 """
 
@@ -45,7 +45,7 @@ _UNKNOWN_GROUPS = {"(?>": "An atomic group (?>...)", "(?(": "A condition (?(...)
 
 @dataclass(frozen=True)
 class Pattern:
-    """An expression for PostgreSQL; `literal` is a text that every match contains."""
+    """An expression for PostgreSQL; `literal`, if known, is in every match."""
 
     expression: str
     literal: str | None = None
@@ -112,7 +112,7 @@ class _Translation:
         self._literal(piece[0], written=piece[0])
 
     def _literal(self, character: str, *, written: str) -> None:
-        """Add a literal character; if `*`, `?` or `{` follows, no match must contain it."""
+        """Add a literal character; if `*`, `?` or `{` follows, a match may lack it."""
         self.out.append(written)
         follows = self.source[self.place : self.place + 1]
         if not self.open and follows not in ("*", "?", "{"):

@@ -15,7 +15,7 @@ MOST_TERMS = 100
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 _QUOTES = str.maketrans("“”„«»", '"""""')
-# A quote opens a phrase only at the begin of a word, and only if the phrase is closed, because 5" is a size.
+# A quote opens a phrase only at the start of a word, and only if the phrase is closed, because 5" is a size.
 _TOKEN = re.compile(r'(?P<without>-)?"(?P<phrase>[^"]*)"|(?P<word>\S+)')
 _EXCLUDED_WORD = re.compile(r"-(?=[^\W_])")
 _BLANK = re.compile(r"\s")

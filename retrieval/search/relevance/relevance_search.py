@@ -266,7 +266,7 @@ class RankedRows:
         if not filters.is_one_conversation and query.newest < query.expected_share:
             # Reading the newest rows one by one costs less than the full-text index.
             return "", f"{where} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
-        # With IS TRUE, the planner cannot use another index than the full-text index.
+        # With IS TRUE, the planner can use no index for this condition, only the full-text index for the words.
         return "", f"{where} AND ({newest}) IS TRUE", filters.matching(table, places="newest_places")
 
     def _hits(self, fetched: Sequence[tuple[Any, ...]], table: Searchable, query: CompiledQuery) -> Hits:
