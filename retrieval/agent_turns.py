@@ -106,7 +106,7 @@ class Turns:
 
 
 def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_seq: int | None) -> bool:
-    """Whether this turn was stored before: all its idempotency keys exist."""
+    """Whether nothing of the turn is left to store: all its idempotency keys exist."""
     left = without_injected(messages).messages
     if messages and not left:
         # LCM itself injected all of these messages, so there is nothing to store. But the head may have to be moved.
