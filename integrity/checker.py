@@ -31,7 +31,7 @@ from integrity.types import (
 )
 
 _CHECKED = load("integrity/reports.sql")["checked_conversations"]
-# Violations are few, but the planner expects parallel workers to return many rows.
+# Checks return few rows. The query planner expects many, and would avoid parallel workers because of their transfer.
 PARALLEL = {"parallel_tuple_cost": "0"}
 
 
@@ -97,7 +97,7 @@ class IntegrityChecker(Scoped):
         """Show how much was checked, when, and whether any damage is known."""
         counts = first_row(_CHECKED, {"workspace_id": self.scope.workspace_id})
         assert counts is not None, "it has one row"
-        # The whole site has its own reports, which belong to no workspace.
+        # Reports about the whole site belong to no workspace: for them, both sides of this condition are None.
         finished = models.IntegrityReport.objects.filter(
             conversation=None, workspace=self.scope.workspace_id, finished_at__isnull=False
         ).order_by("-started_at", "-report_id")

@@ -1,4 +1,4 @@
-"""Load `column_protection.toml`: what protects each column of the database."""
+"""Load `column_protection.toml`: how a change of each column is detected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-# The invariants that compare a row's seal with its columns: of a conversation's tables, and of the site's.
+# The invariants that compare the seal of a row with its columns, for tables of conversations and for other tables.
 ROW_SEAL = "rows_match_their_seals"
 SITE_ROW_SEAL = "site_rows_match_their_seals"
 
@@ -18,19 +18,19 @@ class Protection(StrEnum):
 
     # A hash covers the value.
     SEALED = "sealed"
-    # An invariant compares it with other rows.
+    # An invariant compares the value with other rows.
     CHECKED = "checked"
-    # It can be derived from others, with which an invariant compares it.
+    # The value can be derived from others, and an invariant compares it with the derived value.
     DERIVED = "derived"
-    # It may change.
+    # The value may change, so a change is not detected.
     OPERATIONAL = "operational"
 
 
 @dataclass(frozen=True)
 class Column:
-    """The protection of one column: an invariant in `found_by` finds a change.
+    """The protection of one column; the invariants in `found_by` detect a change.
 
-    `note` is the reason for an operational column, and for others what is not found.
+    For an operational column, `note` is the reason. For other columns, it names changes that are not detected.
     """
 
     protection: Protection
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and what detects a removed row; the TOML file explains the fields."""
+    """A table and its protection; the TOML file explains the fields at its start."""
 
     name: str
     columns: Mapping[str, Column]
@@ -52,7 +52,7 @@ class Table:
 
     @property
     def row_seal(self) -> str | None:
-        """The invariant that compares the row seals of this table, if it has any."""
+        """The invariant that checks the row seals of this table; None without seals."""
         codes = {code for column in self.columns.values() for code in column.found_by}
         return next((code for code in (ROW_SEAL, SITE_ROW_SEAL) if code in codes), None)
 

@@ -1,4 +1,4 @@
-"""Check conversations against every invariant, and note which were found clean."""
+"""Check conversations against every invariant, and record which ones are clean."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH_MESSAGES = 200_000
 BATCH_CONVERSATIONS = 2_000
 
 
-# Every write to a conversation changes a counter on its row, which gives the row a new xmin and ctid.
+# Every write to a conversation updates its row, and every update gives the row a new xmin and ctid.
 _VERSION = RawSQL("conversations.xmin::text || ' ' || conversations.ctid::text", (), output_field=TextField())
 
 
@@ -31,7 +31,7 @@ class Examination:
 
     invariants: Sequence[Invariant]
     thorough: bool = True
-    # Called with the seconds that each invariant took: a background scan pauses there.
+    # Called after each invariant with the seconds that it took. A background scan pauses in this function.
     rest: Callable[[float], None] = lambda seconds: None
     found: dict[str, Found] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Examination:
     messages: int = 0
 
     def check(self, batch: Mapping[int, int]) -> None:
-        """Check a batch of conversations, given with the number of messages of each."""
+        """Check a batch: a mapping of conversation ids to their numbers of messages."""
         for invariant in self.invariants:
             if not invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.check, list(batch), thorough=self.thorough))
@@ -47,7 +47,7 @@ class Examination:
         self.messages += sum(batch.values())
 
     def check_site_rows(self, workspace_id: int | None) -> None:
-        """Check the rows that belong to no conversation, of a workspace or of all."""
+        """Check the rows that belong to no conversation, of one workspace or of all."""
         for invariant in self.invariants:
             if invariant.of_the_site:
                 self._add(invariant.code, partial(invariant.find, workspace_id))
@@ -82,7 +82,7 @@ class Examination:
     def is_clean(self, conversation_id: int) -> bool:
         """Whether this conversation has no finding.
 
-        False, to be safe, if not all findings are listed.
+        If an invariant has more findings than are listed, the result is False for every conversation, to be safe.
         """
         return not any(
             not self.lists_all(code) or any(each.conversation_id == conversation_id for each in found.findings)
@@ -104,7 +104,7 @@ def batches_of(rows: QuerySet[Conversation]) -> Iterator[dict[int, int]]:
 
 
 def changed_since_clean(conversations: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Select the conversations never found clean, or changed since they were."""
+    """Select the conversations that were not found clean at their current version."""
     return conversations.annotate(row_version=_VERSION).exclude(
         integrity_check__is_clean=True, integrity_check__row_version=F("row_version")
     )

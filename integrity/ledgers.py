@@ -1,4 +1,4 @@
-"""Export, verify, continue and import ledgers of all rooms; rebuild contexts."""
+"""Export, continue, verify and import ledgers; rebuild contexts."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from conversations.store.derived_context import (
 )
 from integrity.anchors.expectations import NOTHING_EXPECTED, Expected
 
-# Sessions of a workspace are read in portions of this size.
+# The conversations of a workspace are read in portions of this size.
 PORTION = 500
-# A rebuild lists this many of the items that it removed or added.
+# A rebuild lists at most this many removed items, and this many added ones.
 MOST_LISTED = 100
 
 
 @dataclass(frozen=True)
 class CounterChange:
-    """One counter that differed from a recount."""
+    """A counter that differed from its recount."""
 
     conversation_id: int
     name: str
@@ -55,7 +55,7 @@ class CounterChange:
 
 @dataclass(frozen=True)
 class ItemChange:
-    """One item that was removed from the context, or added to it."""
+    """An item that was removed from the context, or added to it."""
 
     change: str
     conversation_id: int
@@ -66,7 +66,7 @@ class ItemChange:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The changes of a rebuild: all are counted, and the first items listed."""
+    """The changes of a rebuild: all of them counted, the first items listed."""
 
     conversation_id: int
     is_changed: bool
@@ -74,7 +74,7 @@ class Rebuilt:
     items_added: int
     items: tuple[ItemChange, ...] = ()
     counters: tuple[CounterChange, ...] = ()
-    # Summaries whose range is not that of their sources: only a ledger or a backup restores them.
+    # Summaries whose range differs from the range of their sources. Only a ledger or a backup can restore them.
     misfit_summaries: tuple[str, ...] = ()
 
     @classmethod
@@ -127,11 +127,11 @@ class Ledgers:
     def resume(
         self, file: BinaryIO, *, name: str, conversation_id: int | None = None, with_files: bool = True
     ) -> ExportReport:
-        """Continue an interrupted ledger, or one of a conversation that has grown since.
+        """Continue a ledger that was interrupted, or whose conversation has grown since.
 
-        The result is byte for byte what a new export would write, without reading the messages in the file again.
-        Raises Invalid if the file does not verify up to its end; Conflict if it is of another conversation, or is a
-        complete ledger of several, because the earlier ones would stay outdated.
+        The result is byte for byte the same as a new export. Messages that the file already has are not read from the
+        database again. Raises Invalid if the file does not verify up to its end. Raises Conflict if it belongs to
+        another conversation, or is a complete ledger of several, because the earlier ones would stay outdated.
         """
         found = continuation_of(file, name=name)
         if found is None:
@@ -147,14 +147,14 @@ class Ledgers:
         return self._write(file, name, writer, lines, continued_after=found.place.lines)
 
     def verify_file(self, file: BinaryIO, *, name: str, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """Verify a ledger in one pass, and compare it with kept evidence."""
+        """Verify a ledger in one pass, and compare it with the expected evidence."""
         with Verifier() as verifier:
             return expected.verify(verifier, lines_in(file), source=name, has_all=False)
 
     def verify_live(self, *, conversation_id: int | None = None, expected: Expected = NOTHING_EXPECTED) -> LedgerReport:
-        """Verify what an export would write now.
+        """Verify the lines that an export would write now.
 
-        A damaged cold block is a finding, and the rest is verified.
+        A damaged cold block becomes a finding, and verification continues with the other lines.
         """
         with Verifier() as verifier:
             damaged: set[int] = set()
@@ -205,9 +205,9 @@ class Ledgers:
     def _export_audited(
         self, writer: LineWriter, ids: Iterator[int], conversation_id: int | None, with_files: bool
     ) -> Generator[bytes, None, None]:
-        """Yield the lines, with an act before the first and after the last.
+        """Yield the lines; write an audit entry before the first and after the last.
 
-        A killed process writes no second act, so an export without one was interrupted.
+        A killed process writes no second entry, so an export without one was interrupted.
         """
         target = "" if conversation_id is None else self.scope.conversation(conversation_id).session_id
         continued_after = writer.place.lines
@@ -217,9 +217,9 @@ class Ledgers:
             yield from self._exporter(with_files).export(self._workspace.name, ids, writer=writer)
             is_whole = True
         finally:
-            # Here the lines are closed, and the transaction that read them has ended.
+            # At this point the generator of the lines is closed, and its transaction has ended.
             place = writer.place
-            # A conversation's counts are added at its end; the reader may have stopped before.
+            # `counts` does not yet include a conversation that is not finished: the reader may have stopped within it.
             counts = place.counts if place.session_id is None else place.counts + place.counts_of_it
             self._record(
                 Act.EXPORT_LEDGER,
@@ -260,7 +260,7 @@ class Ledgers:
             after = found[-1][1]
 
     def _sessions(self, after: str | None) -> list[tuple[int, str]]:
-        """Read sessions in an order that is the same for every database collation."""
+        """Read ids and session ids, in an order that does not depend on the collation."""
         rows = Conversation.objects.annotate(name=Collate("session_id", "C")).order_by("name")
         if after is not None:
             rows = rows.filter(name__gt=after)
@@ -277,7 +277,7 @@ class Ledgers:
             raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
 
     def _remaining_conversations(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
-        """Return the conversations still to be written, the current one first."""
+        """Return the ids of the conversations to write, the unfinished one first."""
         session_id = found.place.session_id
         if session_id is None:
             return self._conversations(conversation_id)
@@ -292,7 +292,7 @@ class Ledgers:
     def _write(
         self, file: BinaryIO, name: str, writer: LineWriter, lines: Generator[bytes], *, continued_after: int = 0
     ) -> ExportReport:
-        # Closed at once if the file cannot be written, so that the act has the right counts.
+        # If the file cannot be written, the generator is closed at once, so that the audit entry has the right counts.
         with closing(lines):
             for line in lines:
                 file.write(line)

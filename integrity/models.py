@@ -23,16 +23,16 @@ def _empty_list() -> Value:
 
 
 def _one_of(values: type[StrEnum], first: StrEnum | None = None) -> Any:
-    """Return a column that holds one of these values, by default the given one."""
+    """Return a column that holds one of these values; `first` is its default."""
     default: dict[str, Any] = {} if first is None else {"default": first, "db_default": first.value}
     return models.TextField(choices=[(each.value, each.value) for each in values], **default)
 
 
 class IntegrityReport(models.Model):
-    """The result of one check: its extent, and the violations of each invariant."""
+    """The result of a check: what was checked, and the violations by invariant."""
 
     report_id = models.TextField(primary_key=True)
-    # The workspace or conversation that was checked; everything where both are NULL.
+    # The workspace or conversation that was checked. If both are NULL, the whole site was checked.
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="integrity_reports")
     conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, related_name="integrity_reports")
     mode = _one_of(ScanMode)
@@ -41,7 +41,7 @@ class IntegrityReport(models.Model):
     finished_at = models.DateTimeField(null=True)
     conversations_checked = models.BigIntegerField(default=0, db_default=0)
     messages_checked = models.BigIntegerField(default=0, db_default=0)
-    # By invariant: the exact number of violations, and the milliseconds that the check took.
+    # For each invariant: the exact number of its violations (`counts`), and the milliseconds of its check (`costs`).
     counts = models.JSONField(default=dict, db_default=_empty_object())
     costs = models.JSONField(default=dict, db_default=_empty_object())
     is_clean = models.BooleanField(default=True, db_default=True)
@@ -61,13 +61,13 @@ class IntegrityReport(models.Model):
 
 
 class Finding(models.Model):
-    """One violation of an invariant; a report lists the first of them and counts all."""
+    """One violation of an invariant. A report stores only the first of them."""
 
     finding_id = models.BigAutoField(primary_key=True)
     report = models.ForeignKey(IntegrityReport, models.CASCADE, related_name="findings")
     code = models.TextField()
     severity = _one_of(Severity)
-    # Not a foreign key: the finding may be that the conversation is missing. NULL for rows of none, such as a grant.
+    # Not a foreign key, because the conversation may be missing. NULL for rows without a conversation, such as grants.
     conversation_id = models.BigIntegerField(null=True)
     target = models.TextField()
     detail = models.TextField()
@@ -86,7 +86,7 @@ class Finding(models.Model):
 class RepairPlan(models.Model):
     """Repair steps for the findings of a report.
 
-    Only steps that a person approved are applied.
+    A step is applied only after a person has approved it.
     """
 
     plan_id = models.TextField(primary_key=True)
@@ -95,11 +95,11 @@ class RepairPlan(models.Model):
     state = _one_of(PlanState, PlanState.PROPOSED)
     applied_at = models.DateTimeField(null=True)
     undone_at = models.DateTimeField(null=True)
-    # The file with the ledger to restore texts and rows from; empty without one.
+    # The file with the ledger that is the source of restored texts and rows; empty if there is none.
     ledger_file_id = models.TextField(default="", db_default="")
     # The findings that no step repairs, each with the reason.
     unplanned = models.JSONField(default=list, db_default=_empty_list())
-    # Why it was refused, or how often invariants were broken before and after.
+    # For an applied plan, the numbers of findings before and after. For a refused plan, the cause.
     outcome = models.JSONField(default=dict, db_default=_empty_object())
 
     class Meta:
@@ -117,7 +117,7 @@ class RepairStep(models.Model):
     plan = models.ForeignKey(RepairPlan, models.CASCADE, related_name="steps")
     ordinal = models.IntegerField()
     operation = models.TextField()
-    # NULL for rows of no conversation, such as a grant.
+    # NULL for rows without a conversation, such as grants.
     conversation_id = models.BigIntegerField(null=True)
     target = models.TextField()
     before = models.JSONField(default=dict, db_default=_empty_object())
@@ -125,13 +125,13 @@ class RepairStep(models.Model):
     risk = _one_of(Risk)
     reversible = models.BooleanField()
     why = models.TextField()
-    # The invariants that it repairs.
+    # The codes of the invariants whose findings the step repairs.
     codes = models.JSONField(default=list, db_default=_empty_list())
     state = _one_of(StepState, StepState.PROPOSED)
     approved_by = models.TextField(default="", db_default="")
     approved_at = models.DateTimeField(null=True)
     applied_at = models.DateTimeField(null=True)
-    # The values that undoing needs; NULL until it is applied.
+    # The values that undoing needs; NULL until the step is applied.
     undo = models.JSONField(null=True)
 
     class Meta:
@@ -149,7 +149,7 @@ class RepairStep(models.Model):
 
     @property
     def of_conversation(self) -> int:
-        """The id of its conversation; grants, arcs and epochs have none."""
+        """The id of the step's conversation; only for steps that have one."""
         assert self.conversation_id is not None, "the planner gives it to every step about a conversation"
         return self.conversation_id
 
@@ -162,8 +162,8 @@ class RepairStep(models.Model):
 class IntegrityScan(models.Model):
     """A check in the background.
 
-    The row is the job: claimed, leased and fenced like those of compaction. It resumes after `position`, the last
-    conversation that was checked.
+    The row is also the job that workers claim and lease, like the jobs of compaction. A scan continues after
+    `position`, the id of the last conversation that was checked.
     """
 
     scan_id = models.BigAutoField(primary_key=True)
@@ -206,13 +206,13 @@ class IntegrityScan(models.Model):
 class ConversationCheck(models.Model):
     """The last check of a conversation.
 
-    An incremental scan skips a conversation that has not changed since.
+    An incremental scan skips a conversation that was clean and has not changed since.
     """
 
     conversation = models.OneToOneField(Conversation, models.CASCADE, primary_key=True, related_name="integrity_check")
     checked_at = models.DateTimeField()
     is_clean = models.BooleanField()
-    # The version of the conversation's row (`xmin`): any write to a conversation changes a counter of its row.
+    # The version of the conversation's row (`xmin` and `ctid`). Every write to a conversation updates its row.
     row_version = models.TextField()
 
     class Meta:
@@ -223,7 +223,7 @@ class ConversationCheck(models.Model):
 
 
 class ColdProgress(models.Model):
-    """The last message up to which a conversation was moved to the cold tier."""
+    """The last seq up to which a conversation was moved to the cold tier."""
 
     conversation = models.OneToOneField(Conversation, models.CASCADE, primary_key=True, related_name="cold_progress")
     through_seq = models.BigIntegerField()
@@ -238,9 +238,9 @@ class ColdProgress(models.Model):
 
 
 class Erasure(models.Model):
-    """An erasure that was previewed and, once confirmed, carried out.
+    """An erasure: a preview that may have been confirmed and carried out.
 
-    It holds no text.
+    The row holds no text of the conversation.
     """
 
     erasure_id = models.TextField(primary_key=True)
@@ -250,13 +250,13 @@ class Erasure(models.Model):
     expires_at = models.DateTimeField()
     message_ids = ArrayField(models.BigIntegerField())
     file_ids = ArrayField(models.TextField())
-    # Whether it covers the whole conversation, with its title and metadata.
+    # Whether the erasure covers the whole conversation, with its title and metadata.
     is_whole = models.BooleanField(default=False, db_default=False)
     # A hash of everything that the preview would remove.
     fingerprint = models.TextField()
     confirmation = models.TextField()
     act = models.ForeignKey(AuditEntry, models.RESTRICT, null=True, related_name="+")
-    # Paths of unreferenced bytes that are not removed yet.
+    # Storage paths of erased files whose bytes still have to be removed.
     bytes_left = ArrayField(models.TextField(), default=list, db_default=[])
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Store reports of checks, and read them with their first findings."""
+"""Store the reports of checks, and read each with its first findings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def add(report: models.IntegrityReport, examined: Examination) -> None:
 
 
 def finish(report: models.IntegrityReport) -> None:
-    """Close a report and log its findings: where and how often, without texts."""
+    """Close a report, and log the number of findings of each invariant."""
     report.finished_at = timezone.now()
     report.save(update_fields=["finished_at"])
     if not report.is_clean:
@@ -95,12 +95,12 @@ def _count_failures(counts: Mapping[str, int]) -> None:
 
 
 def report_of(scope: Scope, report_id: str) -> models.IntegrityReport:
-    """Return the row of a report; raises NotFound if the scope has none."""
+    """Return the row of a report; raises NotFound if the scope does not have it."""
     return scope.find(models.IntegrityReport.objects.all(), "report", report_id, pk=report_id)
 
 
 def outline_of(report: models.IntegrityReport) -> ReportOutline:
-    """Return the figures of a report so far."""
+    """Return the counts of a report, which may be unfinished."""
     return record_of(ReportOutline, report, extent=ScanMode(report.mode), finding_count=sum(report.counts.values()))
 
 
@@ -127,7 +127,7 @@ def report_record(report: models.IntegrityReport) -> IntegrityReport:
 
 
 def _first_findings(report: models.IntegrityReport) -> Mapping[str, list[Finding]]:
-    """Read the first findings of each broken invariant in one query."""
+    """Read the first findings of each violated invariant in one query."""
     findings: dict[str, list[Finding]] = defaultdict(list)
     if broken := [code for code, count in report.counts.items() if count]:
         for code, *values in rows(SQL["first_findings"], [broken, report.report_id, MOST_FINDINGS]):

@@ -1,6 +1,6 @@
-"""Background work of integrity; each task calls one service.
+"""Background tasks of integrity; each task calls one service.
 
-The rows are the scans: a task only starts a worker, and the sweep finds a scan whose wake-up was lost.
+Scans are stored as rows, and a task only wakes a worker. If a wake-up is lost, the sweep finds the scan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from integrity.scans.scanning import ScanWorker
 
 @db_task(queue="maintenance")
 def scan_conversations(*, scan_id: int, request_id: str = "") -> None:
-    # Log lines, and the wake-ups that follow, carry the id of the request.
+    # Log lines and later wake-ups have the id of the request that started the scan.
     with structlog.contextvars.bound_contextvars(scan_id=scan_id, request_id=request_id):
         ScanWorker.from_settings().work(scan_id=scan_id)
 
@@ -33,19 +33,19 @@ def wake_a_worker(*, scan_id: int, delay_seconds: float, **_: object) -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_integrity_scans() -> None:
-    """Wake workers for due scans, request scheduled ones, remove old reports."""
+    """Wake workers for due scans, request scheduled scans, delete old reports."""
     ScanWorker.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")
 def make_anchor_if_due() -> None:
-    """Make an anchor if the newest one is old enough."""
+    """Make an anchor if the newest one is older than the configured interval."""
     AnchorService.from_settings().sweep()
 
 
 @db_periodic_task(crontab(minute="*/5"), queue="maintenance")
 def archive_what_is_due() -> None:
-    """Move conversations that were unused for long to the cold tier."""
+    """Move texts of conversations that were not used for long to the cold tier."""
     Retention.from_settings().sweep()
 
 

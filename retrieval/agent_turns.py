@@ -22,7 +22,7 @@ from retrieval.assembly.types import AssembledContext
 
 @dataclass(frozen=True)
 class Turn:
-    """The result of a turn: what was appended, if anything, and the context."""
+    """The result of a turn; `appended` is None if it appended nothing."""
 
     conversation_id: int
     head_seq: int
@@ -32,7 +32,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Turns:
-    """Appends and assembles in one transaction."""
+    """Appends messages and assembles the context, in one transaction."""
 
     branches: Branches
     assembler: ContextAssembler
@@ -106,10 +106,10 @@ class Turns:
 
 
 def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_seq: int | None) -> bool:
-    """Whether a repeated turn has nothing left to store: all its keys exist."""
+    """Whether nothing of the turn is left to store: all its idempotency keys exist."""
     left = without_injected(messages).messages
     if messages and not left:
-        # LCM injected all of it: there is nothing to store, but the head may have to be moved.
+        # LCM itself injected all of these messages, so there is nothing to store. But the head may have to be moved.
         return head_seq in (None, conversation.head_seq)
     keys = [message.idempotency_key for message in left]
     if not keys or None in keys:

@@ -5,4 +5,4 @@ class RetrievalConfig(AppConfig):
     name = "retrieval"
 
     def ready(self) -> None:
-        from retrieval import tasks  # noqa: F401 (connects its receiver)
+        from retrieval import tasks  # noqa: F401 (connects the signal receivers)

@@ -48,7 +48,7 @@ _OF_TODAY = "The context is as of that moment; budget and fresh tail are the cur
 
 @dataclass(frozen=True)
 class ContextAssembler:
-    """Chooses what a model gets to see of a conversation."""
+    """Selects what a model gets of a conversation, and keeps receipts of it."""
 
     policy: CompactionPolicy
     limits: RetrievalPolicy
@@ -99,9 +99,9 @@ class ContextAssembler:
         return context if format is None else _in_format(context, MessageFormat(format))
 
     def prepare(self, query: str | None) -> Question | None:
-        """Compute and cache a query's embedding, before a transaction opens.
+        """Compute and cache the embedding of a query, before a transaction opens.
 
-        Returns None where no embedder is set up, or where it does not answer.
+        Returns None if no embedder is set up, or if it does not respond.
         """
         if query is None or not EmbedderPolicy.from_settings().embedder_url:
             return None
@@ -201,7 +201,7 @@ class ContextAssembler:
         )
 
     def _budget(self, conversation: Conversation | None, requested: int | None) -> tuple[int, BudgetSource]:
-        """The token budget of a prompt, and which setting it comes from."""
+        """The token budget of a prompt, and where it is set."""
         if conversation is not None:
             return _budget(conversation, self.policy.overridden(conversation.overrides), requested)
         if requested is not None:
@@ -212,7 +212,7 @@ class ContextAssembler:
     def _snapshot(
         self, conversation_id: int, query: str | None
     ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
-        """Yield the conversation, the hits of the query and its lexemes, in one snapshot."""
+        """Yield the conversation, the hits and the lexemes of a query, in one snapshot."""
         if query is None or not query.strip():
             with snapshot(generic_plans=True):
                 yield self.scope.conversation(conversation_id), (), {}

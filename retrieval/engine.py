@@ -1,4 +1,4 @@
-"""Find, describe, expand and browse what the store holds."""
+"""Search, describe, expand and list stored messages, summaries and files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EXPAND_LATENCY = Histogram(
 
 @contextmanager
 def timed(histogram: Histogram) -> Iterator[None]:
-    """Observe how many milliseconds a block or function takes, even if it fails."""
+    """Record how many milliseconds a block or function takes, even if it fails."""
     began = time.perf_counter()
     try:
         yield
@@ -45,7 +45,7 @@ def timed(histogram: Histogram) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RetrievalEngine:
-    """Reads one workspace or, for workers and the operator, all of them."""
+    """Reads one workspace or, for workers and the site administrator, all of them."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator

@@ -1,6 +1,6 @@
-"""Parse ids: the kind of thing that each names, by its form alone. Pure.
+"""Parse ids: determine the kind of an item from the form of its id; no I/O.
 
-A number has one spelling: `msg_01` is not `msg_1`, and only ASCII digits count.
+A number has only one valid form: ASCII digits without leading zeros. So `msg_01` is not an id.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _FORMS = {
     ItemKind.RUN: r"run_\w+",
     ItemKind.MESSAGE: f"msg_(?:{_NUMBER})",
     ItemKind.CONVERSATION: f"conv_(?:{_NUMBER})",
-    # The exact length, as session ids of hosts begin with `ses_`, too.
+    # The length is exact, because session ids of some agent programs (hosts) also begin with `ses_`.
     ItemKind.SESSION_SUMMARY: "ses_[0-9a-f]{16}",
 }
 _ID = re.compile("|".join(f"(?P<{kind.value}>{form})" for kind, form in _FORMS.items()))
-# Within a text, no ASCII letter or digit may follow an id, nor any other digit, such as ² or ３.
+# In a text, an id ends before a character that is no ASCII letter, no underscore and no digit (also not ² or ３).
 _IN_TEXT = re.compile(rf"(?<![A-Za-z0-9_])(?:{_ID.pattern})(?![A-Za-z0-9_])(?!\d|[\u00b2\u00b3\u00b9\u2070-\u209f])")
 
 
 class Named(NamedTuple):
-    """An id and the kind of thing it names."""
+    """An id, and the kind of the item that it names."""
 
     kind: ItemKind
     id: str
@@ -39,13 +39,13 @@ class Named(NamedTuple):
 
 
 def named(text: str) -> Named | None:
-    """Parse the whole text as an id. Returns None if it is not one."""
+    """Parse the whole text as an id; return None if it is not an id."""
     found = _ID.fullmatch(text)
     return _named(found) if found is not None else None
 
 
 def names_in(text: str) -> tuple[Named, ...]:
-    """Find the ids in a text, in order, each once."""
+    """Find the ids in a text, in order, without duplicates."""
     return tuple(dict.fromkeys(map(_named, _IN_TEXT.finditer(text))))
 
 

@@ -1,4 +1,4 @@
-"""Receipts of what models were shown, grants to read, map runs, and embedders."""
+"""Tables of retrieval: receipts of assemblies, grants, map runs and embedders."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from retrieval.semantic.models import RefusedPassage as RefusedPassage
 
 
 class AssemblyReceipt(models.Model):
-    """What an assembled context held, what it left out, and why."""
+    """A record of one assembly: what the context contains and leaves out, and why."""
 
     receipt_id = models.TextField(primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="assembly_receipts")
     created_at = models.DateTimeField(db_default=Now())
-    # The totals of the context, and the parameters it was assembled with.
+    # The totals of the context, and the parameters of the assembly.
     figures = models.JSONField()
-    # A list per item that was considered, with the fields of `ReceiptLine` in order.
+    # For each item that was considered, a list with the fields of `ReceiptLine` in order.
     lines = models.JSONField()
 
     class Meta:
@@ -40,7 +40,7 @@ class AssemblyReceipt(models.Model):
 
 
 class Grant(models.Model):
-    """Temporary read access to some summaries and messages, capped in tokens."""
+    """Temporary read access to some summaries and messages, up to a token limit."""
 
     grant_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="grants")
@@ -48,13 +48,13 @@ class Grant(models.Model):
     item_ids = ArrayField(models.TextField())
     depth = models.IntegerField()
     token_cap = models.IntegerField()
-    # The tokens that were returned, and those reserved for reads in progress.
+    # The number of tokens that were read, plus the tokens reserved for reads in progress.
     tokens_used = models.IntegerField(default=0, db_default=0)
     reads = models.IntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
-    # How many reads were refused, by error code.
+    # The number of refused reads for each error code.
     refusals = models.JSONField(default=dict, db_default=Value("{}", models.JSONField()))
 
     class Meta:

@@ -1,8 +1,8 @@
-"""Cut a message that is larger than a page into slices, and rejoin it. Pure.
+"""Cut a message that is larger than a page into slices, and rejoin it; no I/O.
 
-The content of a message is mostly the text of its parts. So a part is returned with *spans*, positions in the content,
-for what it repeats of it, and with its own values for the rest; `PartView.restored` rebuilds the stored part. Where
-content and parts do not fit one page, slices of the content come first, then slices of the parts as JSON, one per line.
+The content of a message usually consists of the texts of its parts. So a value of a part that the content contains is
+returned as a *span*, which is a range of the content. `PartView.restored` rebuilds the stored part. If a message does
+not fit a page, slices of its content come first, and then slices of its parts, which are JSON, one part per line.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 from conversations.fast.records import record
 from conversations.types import NewPart, PartRecord, PartType
 
-# A text shorter than this gets no smaller as a span.
+# A shorter text would not become smaller as a span.
 SHORTEST_SPAN = 24
 _COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
 _JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
-# Values parsed from JSON hold no circular references, so none are checked for.
+# Values parsed from JSON have no circular references, so there is no check for them.
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message: its values, and the spans of content it repeats."""
+    """A part of a message: its values, and spans for values that the content has."""
 
     ordinal: int
     part_type: PartType
@@ -36,7 +36,7 @@ class PartView:
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def restored(self, *, message_id: int, content: str) -> PartRecord:
-        """Rebuild the part exactly as it is stored."""
+        """Rebuild the stored part exactly."""
         texts = {name: content[begin:end] for name, (begin, end) in self.spans.items()}
         read = {name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()}
         values: dict[str, Any] = {**read, **self.values}
@@ -54,7 +54,7 @@ class PartView:
 
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
-    """Make views of the parts, with spans for what they repeat of this content."""
+    """Build views of the parts, with spans for values that this content contains."""
     return tuple([_view(part, content) for part in parts])
 
 
@@ -80,19 +80,19 @@ def _view(part: PartRecord, content: str) -> PartView:
 
 
 def _plain(value: Any) -> Any:
-    """The value in a type of JSON."""
+    """Convert a value to a type that JSON has."""
     if isinstance(value, Decimal):
         return str(value)
     return list(value) if isinstance(value, tuple) else value
 
 
 def as_json(parts: Sequence[PartView]) -> str:
-    """Serialize the parts, one per line, in ASCII. Later parts are only appended."""
+    """Serialize parts in ASCII, one per line; a new part only adds a line at the end."""
     return "".join(f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n" for part in parts)
 
 
 def cost_of(parts: Sequence[PartView]) -> int:
-    """The tokens of `as_json(parts)` by `tokens.estimate`."""
+    """The estimated number of tokens of `as_json(parts)`."""
     return -(-len(as_json(parts)) // _CHARACTERS_A_TOKEN)
 
 
@@ -107,7 +107,7 @@ def from_json(text: str) -> tuple[PartView, ...]:
 
 
 def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
-    """How many leading characters cost at most `budget` tokens; at least one."""
+    """The number of first characters with at most `budget` tokens; at least one."""
     length = min(len(text), max(1, budget) * _CHARACTERS_A_TOKEN)
     while length > 1:
         tokens = count(text[:length])
@@ -119,7 +119,7 @@ def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """A piece of a message, from its content or, after that, from its parts."""
+    """A slice of a message: a range of its content or, after that, of its parts."""
 
     content: str
     content_offset: int
@@ -153,14 +153,14 @@ def slice_of(
         parts_json=part_piece,
         parts_offset=parts_offset,
         tokens=count(piece or part_piece),
-        # The offsets may exceed a text that was erased or quarantined after the slice before.
+        # The offsets may be beyond the end of a text that was erased or quarantined after the previous slice.
         is_last=given >= len(content) and parts_offset + len(part_piece) >= len(parts_json),
     )
 
 
 @dataclass(frozen=True)
 class JoinedMessage:
-    """A message put together from the pages of an expansion."""
+    """A message that was rejoined from the pages of an expansion."""
 
     message_id: int
     seq: int

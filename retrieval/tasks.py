@@ -1,4 +1,4 @@
-"""Tasks that start workers on the pending rows of map runs and of embedding."""
+"""Background tasks that run the workers of map runs and of embedding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def work_on_map_runs() -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_map_runs() -> None:
-    """Start workers of map runs, and resume runs whose model can be called."""
+    """Wake a worker for map runs, and resume runs whose model is available again."""
     MapWorker.from_settings().sweep()
 
 
@@ -36,7 +36,7 @@ def embed_messages() -> None:
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")
 def sweep_embeddings() -> None:
-    """Embed new messages, where an embedder is set up."""
+    """Embed new messages, if an embedder is set up."""
     EmbeddingWorker.from_settings().sweep()
 
 

@@ -1,1 +1,1 @@
-"""Anchors: signed heads of all chains, which reveal a rewritten history."""
+"""Anchors: signed last hashes of all hash chains, which reveal rewritten history."""

@@ -1,7 +1,7 @@
-"""The file format of anchors, in one canonical form. Pure.
+"""Serialize and parse anchors; functions only, without I/O.
 
-JSON Lines in ASCII, without blanks, members in the order below, each line ended by a line feed, and one conversation
-line for each conversation:
+Each anchor has exactly one valid form: JSON Lines in ASCII, without spaces, with the members in the order below, and
+with a line feed after each line. There is one conversation line for each conversation:
 
     {"type":"anchor","format":"lcm-anchor","version":1,"site":...,"made_at":...,"public_key":...}
     {"type":"conversation","workspace":...,"session_id":...,"created_at":...,"messages":...,"chain_head":...}
@@ -49,7 +49,7 @@ class AnchorHeader:
     type: Literal["anchor"] = "anchor"
     format: Literal["lcm-anchor"] = "lcm-anchor"
     version: Literal[1] = 1
-    # The host name of the machine.
+    # The hostname of the machine.
     site: str
     made_at: Moment
     public_key: Hash
@@ -57,7 +57,7 @@ class AnchorHeader:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AnchoredChain:
-    """A conversation's chain: its length and its last chain_hash, if it has any."""
+    """A conversation's chain: its length and last chain_hash (None without messages)."""
 
     type: Literal["conversation"] = "conversation"
     workspace: str
@@ -72,7 +72,7 @@ class AnchoredChain:
     def difference(self, *, created_at: str, messages: int, chain_hash: str | None) -> str:
         """Describe how a conversation differs, or return an empty string.
 
-        `chain_hash` is that of the message that was the last one anchored, or None. The conversation may have grown.
+        `chain_hash` is that of the last anchored message, or None if it is missing. Newer messages are no difference.
         """
         if created_at != self.created_at:
             return f"was created at {self.created_at}, not at {created_at}"
@@ -85,7 +85,7 @@ class AnchoredChain:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AnchoredActs:
-    """The audit log's chain: its number of acts and its last chain_hash."""
+    """The audit log's chain: its number of entries and its last chain_hash."""
 
     type: Literal["audit"] = "audit"
     number: NonNegativeInt
@@ -106,7 +106,7 @@ class Anchor:
     """A parsed anchor, with the signed bytes and the signature."""
 
     header: AnchorHeader
-    # By workspace and session.
+    # The keys are a workspace and a session id.
     chains: Mapping[tuple[str, str], AnchoredChain]
     acts: AnchoredActs
     body: bytes

@@ -42,11 +42,11 @@ _STORED_CHAINS = load("integrity/reports.sql")["stored_chains"]
 
 @dataclass(frozen=True)
 class AnchorService:
-    """Signs the heads of all chains of the site, for the operator and for the worker."""
+    """Signs the last hashes of all chains of the site, on a command or on a schedule."""
 
     directory: Path
     key_file: Path
-    # Whether a missing key file is created; one whose path the operator has set must exist.
+    # Whether to create a missing key file. A file whose path the site administrator has set must exist.
     may_create_key: bool
     policy: IntegrityPolicy
     scope: Scope = EVERYTHING
@@ -63,7 +63,7 @@ class AnchorService:
         )
 
     def make(self) -> AnchorReport:
-        """Sign the current heads of all chains, store the file, and record the act.
+        """Sign the last hashes of all chains, store the file, and write an audit entry.
 
         Raises Invalid for an unusable key, Conflict for a damaged chain, and Unavailable if the file cannot be written.
         """
@@ -92,14 +92,14 @@ class AnchorService:
         with transaction.atomic():
             detail = {name: getattr(report, name) for name in named}
             AuditLog(self.scope).record(Act.ANCHOR, target=file.name, detail=detail)
-            # Before the commit: an act must not name a missing file.
+            # Before the commit: an audit entry must not name a missing file.
             self._store(file, content)
         return report
 
     def sweep(self) -> AnchorReport | None:
-        """Make an anchor if one is due, for the worker.
+        """Make an anchor if one is due; the maintenance worker calls this.
 
-        It is due when the newest anchor, or without one the oldest conversation, is older than the interval.
+        It is due if the newest anchor is older than the interval; without anchors, if the oldest conversation is.
         """
         if not self.policy.anchor_interval_minutes:
             return None
@@ -118,7 +118,7 @@ class AnchorService:
         return PublicKey(public_key=signing.public_hex(key), pem=signing.public_pem(key), key_file=str(self.key_file))
 
     def read(self, path: Path | None = None) -> tuple[str, bytes]:
-        """Return name and content of the anchor at a path, by default the newest.
+        """Return name and content of the anchor at `path`, by default of the newest.
 
         Raises NotFound if there is none.
         """
@@ -174,7 +174,7 @@ class AnchorService:
         try:
             # Private, because an anchor names every workspace and session.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Not renamed into place: write-once storage may refuse that. A file without its last line is invalid.
+            # Without a rename, which write-once storage may refuse. An incomplete file is invalid: it has no signature.
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(content)

@@ -1,4 +1,4 @@
-"""Compare a ledger with evidence: an anchor, its last line_hash, or both. Pure."""
+"""Compare a ledger with evidence: an anchor, a known last line_hash, or both."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _HASH = re.compile("[0-9a-f]{64}")
 class AnchorCheck:
     """Compares the lines of a ledger with an anchor, after verification.
 
-    A conversation may have grown since: the message that was its last must still have the anchored chain_hash.
+    A conversation may have newer messages. The last message of the anchor must still have the anchored chain_hash.
     """
 
     anchor: Anchor
     findings: Findings
-    # Conversations that were compared, and those that the anchor does not name, which may be newer.
+    # The number of conversations that were compared, and of those that the anchor does not name: they may be newer.
     compared: int = 0
     unnamed: int = 0
     _workspace: str = ""
@@ -48,7 +48,7 @@ class AnchorCheck:
             self._seen.add(name)
             self._current = self.anchor.chains.get(name)
             self._found = {"created_at": line["created_at"], "messages": 0, "chain_hash": None}
-            # The times of an unnamed conversation do not prove that it is newer: only its own hashes cover them.
+            # `created_at` does not prove that an unnamed conversation is newer, because the anchor does not cover it.
             self.compared += self._current is not None
             self.unnamed += self._current is None
         elif self._current is None:
@@ -65,8 +65,8 @@ class AnchorCheck:
     def finish(self, *, has_all: bool) -> None:
         """End the comparison.
 
-        With `has_all`, an anchored conversation of the workspace that is not in the ledger is a finding. It always is
-        for a ledger of several conversations, as an export is of one or of all.
+        With `has_all`, an anchored conversation of the workspace that is not in the ledger is a finding. The same holds
+        for every ledger of several conversations, because an export contains either one conversation or all.
         """
         if not self.compared:
             self.findings.add(NOT_ANCHORED, "the anchor names no conversation of this ledger, so it proves nothing")
@@ -81,7 +81,7 @@ class AnchorCheck:
 
 @dataclass(frozen=True)
 class Expected:
-    """The evidence that a ledger must match beyond its own hashes; none by default."""
+    """Evidence that a ledger must match besides its own hashes; by default none."""
 
     anchor: Anchor | None = None
     # The hexadecimal public key that must have signed the anchor; any key if None.

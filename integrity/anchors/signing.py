@@ -21,7 +21,7 @@ _HEX = re.compile("[0-9a-fA-F]{64}")
 
 
 def load_private_key(file: Path, *, may_create: bool) -> Ed25519PrivateKey:
-    """Read the key from this file; make one if the file is missing and `may_create`."""
+    """Read the private key; create a missing file if `may_create`."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -51,7 +51,7 @@ def public_pem(key: Ed25519PrivateKey) -> str:
 def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
     """Whether the trusted key signed the anchor.
 
-    Without a trusted key, whether the key named in the anchor did.
+    If `trusted` is None, any key may have signed: the signature must match the key that the anchor itself names.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -65,7 +65,7 @@ def is_signed_by(anchor: Anchor, trusted: str | None) -> bool:
 
 
 def read_public_key(given: str) -> str:
-    """Return a public key as hexadecimal digits, given as digits or as a file."""
+    """Return a public key as hex digits; `given` has the digits or a file's path."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -91,7 +91,7 @@ def read_public_key(given: str) -> str:
 
 
 def _make(file: Path) -> None:
-    """Create the key file atomically; a key that another process made stays."""
+    """Create the key file atomically; keep a key that another process created."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 

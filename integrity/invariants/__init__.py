@@ -1,4 +1,4 @@
-"""All invariants, in the order of the report."""
+"""All invariants, in the order in which reports list them."""
 
 from integrity.invariants import (  # noqa: F401, I001 (importing registers them)
     history_invariants, hash_invariants, file_invariants, cold_invariants, audit_invariants, map_invariants,

@@ -1,4 +1,4 @@
-"""Invariants of row seals, references and the audit log."""
+"""Invariants of row seals (hashes of rows), references and the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE = "integrity/audit_invariants.sql"
 SQL = load(FILE)
 _UNION = "\nUNION ALL\n"
 
-# References that another invariant follows, with a more precise finding.
+# References that `rows_belong_to_something` skips: another invariant checks each, with a more precise finding.
 _FOLLOWED = frozenset(
     {
         ("context_items", "message_id"),
@@ -59,7 +59,7 @@ def _altered_rows(table: Table, condition: str) -> str:
 def rows_belong_to_something(workspace_id: int | None) -> Found:
     """Every row refers to rows that exist, such as a message to its conversation.
 
-    Only a check of the whole site looks for this, as an orphaned row is in no workspace.
+    Only a check of the whole site includes this invariant, because an orphaned row belongs to no workspace.
     """
     if workspace_id is not None:
         return Found()
@@ -90,7 +90,7 @@ in_sql(
     {"audited_site_rows_are_there": "Every key that the audit log says was issued has its row."},
     of_the_site=True,
 )
-# There is one chain for the site, so a check of any workspace covers all of it. A finding names acts by number.
+# The whole site has one audit log, so a check of any workspace covers all of it. A finding has the number of an entry.
 in_sql(
     FILE,
     Severity.CRITICAL,

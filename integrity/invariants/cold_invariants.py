@@ -49,7 +49,7 @@ def _damaged(block: ColdBlock) -> Iterator[Finding]:
     readable = [message_id for message_id in stored if message_id in held]
     part_hashes = {id: bytes(part_hash) for id, part_hash in rows(_PART_HASHES, [array(readable)])} if readable else {}
     files = files_of(readable) if readable else {}
-    # A part whose text is missing does not match its hash; the damage itself is a finding of its block.
+    # If a part's text is missing from a readable block, the part does not match its hash.
     for message in messages_of(readable, cold=readable_texts()):
         metadata_hash, chained, record_hash = stored[message.message_id]
         is_whole = (

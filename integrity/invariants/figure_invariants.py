@@ -29,7 +29,7 @@ in_sql(
 def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1) -> Found:
     """Every token count of a message or a summary is what its counter counts.
 
-    Texts that do not match their hash are left to the invariants about hashes.
+    Texts that do not match their hash are not reported here, because the invariants about hashes report them.
     """
     miscounted = [*_miscounted_summaries(conversation_ids, every)]
     if miscounted:

@@ -1,4 +1,4 @@
-"""Invariants of large files, and of the references of messages to them."""
+"""Invariants of large files, and of messages' references to them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from integrity.types import Finding, Severity
 SQL = load("integrity/file_invariants.sql")
 _SIZES = "SELECT file_id, byte_size FROM large_files WHERE file_id = ANY(%s)"
 
-# The most bytes that one check reads; of further files, only existence and size are checked.
+# The maximum number of bytes that one batch reads. For further files, only existence and size are checked.
 MOST_BYTES = 4 * 1024**3
 
 
 @invariant(Severity.CRITICAL)
 def references_lead_to_their_files(conversation_ids: Sequence[int]) -> Found:
-    """Every file that a message needs exists, and its element is in its place.
+    """Each file that a message needs exists; its element is at its recorded position.
 
-    Only the places that references name are checked: any text may quote such an element.
+    Only the recorded positions are checked, because any text may contain such an element as a quotation.
     """
     return violations(SQL["lost_files"], conversation_ids) + count_findings(_misplaced(conversation_ids))
 
@@ -39,7 +39,7 @@ def _misplaced(conversation_ids: Sequence[int]) -> Iterator[Finding]:
         files = files_of(ids)
         named = {entry[0] for entries in files.values() for entry in entries}
         sizes = dict(rows(_SIZES, [list(named)]))
-        # Texts that do not match their hash, or cannot be read, are findings of other invariants.
+        # Other invariants report texts that do not match their hash or cannot be read.
         for message in messages_of(ids, cold=readable_texts()):
             if hashing.content_hash(message.content).hex() != message.content_hash:
                 continue
@@ -75,7 +75,7 @@ def files_are_stored_whole(conversation_ids: Sequence[int], *, every: int = 1) -
         except FileNotFoundError:
             yield Finding(conversation_id, file_id, "its bytes are missing from storage")
         except (OSError, SuspiciousOperation) as error:
-            # The type only: the message names a path of this machine.
+            # Only the type of the error, because its message contains a path on this machine.
             yield Finding(conversation_id, file_id, f"its bytes cannot be read: {type(error).__name__}")
 
 

@@ -1,6 +1,6 @@
 """Invariants of hashes: stored values are the appended ones, bit for bit.
 
-PostgreSQL computes a hash wherever it writes the same canonical JSON as `hashing`; Python computes the others.
+PostgreSQL computes a hash if it can write the same canonical JSON as `hashing`. Python computes the other hashes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILE = "integrity/hash_invariants.sql"
 SQL = load(FILE)
 
 ALTERED_RECORD = "its idempotency key, tokens, JSON key order or files do not match its record hash"
-# The largest number that a double holds: `jsonb` writes all of its 309 digits.
+# The largest double. `jsonb` writes such a number as an integer with 309 digits.
 LARGEST_FLOAT = sys.float_info.max
 
 
@@ -45,7 +45,7 @@ def contents_match_their_hashes(conversation_ids: Sequence[int]) -> Found:
 
 
 def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    """Check the messages with exact values, which PostgreSQL cannot parse."""
+    """Check messages with exact values: texts that PostgreSQL cannot store unchanged."""
     for conversation_id, message_id, content, exact, content_hash, chained in stream_rows(
         SQL["exact_messages"], conversation_ids
     ):
@@ -64,7 +64,7 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
 
 @invariant(Severity.CRITICAL)
 def metadata_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
-    """Every message's metadata_hash is the SHA-256 of its metadata, where it has any."""
+    """Every message's metadata_hash is the SHA-256 of its metadata, if it has any."""
     for conversation_id, message_id, metadata, exact, stored_hash in stream_rows(
         SQL["metadata_of_messages"], conversation_ids
     ):
@@ -110,7 +110,7 @@ def _matches_exact(column: Any, exact: Any) -> bool:
 
 
 def _comparable(value: Any) -> Any:
-    """Return the value with numbers as floats: `jsonb` rewrites 1e23 as an integer."""
+    """Convert numbers to floats, because `jsonb` rewrites 1e23 as an integer."""
     if isinstance(value, dict):
         return {key: _comparable(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -124,7 +124,7 @@ def _comparable(value: Any) -> Any:
 def records_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Finding]:
     """Every record_hash seals idempotency key, tokens, JSON key order and files.
 
-    Messages that were stored before there were record hashes have none.
+    Messages from older versions of LCM have no record hash.
     """
     for portion in stream_portions(SQL["unproven_records"], conversation_ids):
         files = files_of(row[1] for row in portion)
@@ -143,7 +143,7 @@ def records_match_their_hashes(conversation_ids: Sequence[int]) -> Iterator[Find
 
 
 def _original(texts: Sequence[str | None]) -> tuple[Any, Any]:
-    """Return a part's exact tool_input and metadata."""
+    """Return a part's original tool_input and metadata, from JSON texts."""
     tool_input, metadata, exact = (None if text is None else json.loads(text) for text in texts)
     exact = exact or {}
     return exact.get("tool_input", tool_input), exact.get("metadata", metadata)

@@ -1,4 +1,4 @@
-"""Invariants of messages, context and lineage: complete and consistent."""
+"""Invariants: messages, contexts and lineage are complete and consistent."""
 
 from __future__ import annotations
 

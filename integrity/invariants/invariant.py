@@ -1,4 +1,4 @@
-"""Invariants: SQL or Python that finds every place where a promise is broken."""
+"""Define and run invariants: rules in SQL or Python that find each violation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from conversations.sql import load
 from integrity.types import Finding, Severity
 
-# The answer to a check lists this many findings for each invariant, its report this many; all of them are counted.
+# For each invariant, a check responds with MOST_FINDINGS findings and stores MOST_KEPT at most; all are counted.
 MOST_FINDINGS = 20
 MOST_KEPT = 1_000
 
-# A sample is every n-th row by id: the same rows each time, so that two checks agree.
+# A sample is every n-th row by id. It has the same rows each time, so that two checks give the same result.
 SAMPLE = 16
 
-# Rows that may hold megabytes each are fetched in small portions.
+# The number of rows fetched at a time. It is small, because a row may hold megabytes.
 PORTION = 100
 
 
 @dataclass(frozen=True)
 class Found:
-    """How often an invariant is broken, and the first places."""
+    """The number of violations of an invariant, and the first of them."""
 
     count: int = 0
     findings: tuple[Finding, ...] = ()
@@ -37,10 +37,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Invariant:
-    """A rule that rows are checked against; `find` takes ids of conversations.
+    """A rule for rows. `find` takes ids of conversations and returns the violations.
 
-    One that `is_sampled` checks a sample unless the check is thorough. One `of_the_site` is about rows of no
-    conversation: its `find` takes a workspace's id, or None for the whole site.
+    `is_sampled`: a check that is not thorough reads only a sample of the rows. `of_the_site`: the rule is about rows of
+    no conversation, and `find` takes the id of a workspace, or None for the whole site.
     """
 
     code: str
@@ -63,7 +63,7 @@ INVARIANTS: list[Invariant] = []
 def in_sql(
     file: str, severity: Severity, sentences: Mapping[str, str], *, of_the_site: bool = False, **values: Any
 ) -> None:
-    """Register invariants that are one statement each; its name is the code."""
+    """Register invariants of one SQL statement each; its name is the code."""
     statements = load(file)
     run = site_violations if of_the_site else violations
     for code, sentence in sentences.items():
@@ -72,9 +72,9 @@ def in_sql(
 
 
 def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., Any]], Callable[..., Found]]:
-    """Register a function as an invariant, with its name as the code.
+    """Register a function as an invariant; its name is the invariant's code.
 
-    The function returns a `Found`, or yields findings. The first line of its docstring is the sentence.
+    The function returns a `Found`, or yields findings. The first line of its docstring is shown in reports.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Found]:
@@ -91,7 +91,7 @@ def invariant(severity: Severity, **options: bool) -> Callable[[Callable[..., An
 
 
 def violations(statement: str, conversation_ids: Sequence[int], **values: Any) -> Found:
-    """Run a statement whose rows are violations: conversation id, id and detail.
+    """Run a statement that returns violations: conversation id, id and detail.
 
     The statement uses `%(ids)s` for the conversations. The database counts the rows and returns the first of them.
     """
@@ -116,7 +116,7 @@ def site_violations(statement: str, workspace_id: int | None, **values: Any) -> 
 
 
 def count_findings(findings: Iterable[Finding]) -> Found:
-    """Count generated findings, and keep as many as a report does."""
+    """Count generated findings, and keep as many as a report keeps."""
     count = 0
     kept: list[Finding] = []
     for count, finding in enumerate(findings, start=1):
@@ -132,7 +132,7 @@ def stream_rows(statement: str, conversation_ids: Sequence[int], **values: Any) 
 
 
 def stream_portions(statement: str, conversation_ids: Sequence[int], **values: Any) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows in portions, for callers that look up more about each."""
+    """Yield the rows in portions, for callers that run a further query per portion."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(statement, {"ids": list(conversation_ids), **values})
         while portion := cursor.fetchmany(PORTION):
@@ -140,9 +140,9 @@ def stream_portions(statement: str, conversation_ids: Sequence[int], **values: A
 
 
 def stream_overlapped(statement: str, conversation_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows while the server still searches, so that both work at once.
+    """Yield rows as the server finds them, so that server and client work at once.
 
-    The connection accepts no other statement until the last row is taken.
+    The connection accepts no other statement until the last row was read.
     """
     current = connections[DEFAULT_DB_ALIAS]
     current.ensure_connection()

@@ -1,10 +1,10 @@
 """Invariants of map runs: the record of events is complete and matches the rows.
 
-The events of a run are a hash chain of its own. It has every completed item with the hashes of its input and output, so
-an altered item contradicts it. The chain alone does not reveal that its newest events were removed; a completed item
-without an event does, and so does an export of the record that was kept elsewhere.
+The events of each run form a separate hash chain. The event of a completed item has the hashes of its input and output,
+so an altered item contradicts its event. The chain alone does not reveal that its newest events were removed. A
+completed item without an event reveals it, and so does an earlier export of the record.
 
-They are checked with the workspace and not with a conversation, as a run may have none.
+Map runs are checked with their workspace, not with a conversation, because a run may belong to no conversation.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ in_sql(
 
 @invariant(Severity.WARNING, of_the_site=True)
 def history_tokens_are_recounts(workspace_id: int | None) -> Iterator[Finding]:
-    """Every token count of a summary across conversations is what its counter counts."""
+    """Each session, arc or epoch summary has as many tokens as its counter counts."""
     for conversation_id, summary_id, content, recorded, counter in stream_rows(
         SQL["history_to_recount"], (), workspace_id=workspace_id
     ):

@@ -1,1 +1,1 @@
-"""Repairs: planned, approved by a person, applied in one transaction, undone."""
+"""Repairs: plans that a person approves, applied in one transaction, and undone."""

@@ -32,7 +32,7 @@ logger = structlog.get_logger(__name__)
 
 
 class RepairOvertaken(Conflict):
-    """The repaired rows have changed since, so the repair cannot be undone."""
+    """The repaired rows have changed since the repair, so it cannot be undone."""
 
     code = "repair_overtaken"
 
@@ -207,7 +207,7 @@ class Repairs(Scoped):
             ) from refusal
 
     def _record(self, act: Act, plan: models.RepairPlan, conversation_ids: Sequence[int | None]) -> None:
-        # A plan about grants, arcs and epochs alone belongs to no conversation.
+        # A plan that is only about grants, arcs and epochs belongs to no conversation.
         for conversation_id in conversation_ids or [None]:
             self._log(conversation_id).record(act, conversation_id=conversation_id, target=plan.plan_id)
 
@@ -239,7 +239,7 @@ def _require(plan: models.RepairPlan, *states: PlanState) -> None:
 
 
 def _conversations(steps: Iterable[models.RepairStep]) -> list[int]:
-    # Sorted, so that two transactions that lock several never deadlock.
+    # Sorted, so that two transactions that each lock several conversations cannot deadlock.
     return sorted({step.conversation_id for step in steps if step.conversation_id is not None})
 
 
@@ -252,7 +252,7 @@ def _examine(conversation_ids: Sequence[int]) -> Examination:
 
 
 def _added_findings(before: Examination, after: Examination) -> list[dict[str, Any]]:
-    """Return new findings: by place where all findings are listed, else by count."""
+    """Return the new findings: compared one by one if all are listed, else by number."""
     known = {(code, finding.conversation_id, finding.id) for code, finding in before.listed_findings}
     added = [
         {"code": code, "id": finding.id, "detail": finding.detail}

@@ -15,7 +15,7 @@ from conversations.ledger.types import Line
 from conversations.store.part_rows import part_row_of
 
 CHUNK_BYTES = 1024 * 1024
-# The most bytes of one line, which may hold a message with all its parts.
+# The maximum size of one line. A line may hold a message with all its parts.
 MOST_LINE_BYTES = 256 * 1024 * 1024
 
 
@@ -28,14 +28,14 @@ class LedgerCopy:
     summaries: Mapping[str, tuple[int, int]]
 
     def sealed_messages(self, seqs: Iterable[int]) -> list[Line]:
-        """Return those of these messages whose lines match their own hashes."""
+        """Return the lines of these messages, except lines that contradict their hashes."""
         lines = (_line_at(self.file_id, *self.messages[seq]) for seq in seqs if seq in self.messages)
         return [line for line in lines if _matches_its_hashes(line)]
 
     def summary(self, summary_id: str) -> Line | None:
-        """Return the line of a summary, whose hash the caller must check.
+        """Return the line of a summary; the caller must check the summary's hash.
 
-        Returns None if the ledger does not have the summary, or without its text.
+        Returns None if the ledger does not have the summary, or if its text was erased.
         """
         if summary_id not in self.summaries:
             return None
@@ -81,7 +81,7 @@ def _line_at(file_id: str, offset: int, length: int) -> Line:
 
 
 def _lines(file_id: str) -> Iterator[tuple[int, bytes]]:
-    """Yield each line with its offset."""
+    """Yield each line with its byte offset."""
     files = LargeFileService.from_settings()
     rest, read, begins = b"", 0, 0
     while chunk := files.read(file_id=file_id, offset=read, length=CHUNK_BYTES):
@@ -109,7 +109,7 @@ def _matches_its_hashes(line: Line) -> bool:
             role=line["role"], author=line["author"], content=content_hash, parts=part_hashes
         ),
     }
-    # Messages stored before there were record hashes have none.
+    # Messages from older versions of LCM have no record hash.
     if line.get("record_hash") is not None:
         computed["record_hash"] = hashing.record_hash(
             idempotency_key=line["idempotency_key"],

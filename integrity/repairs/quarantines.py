@@ -1,4 +1,4 @@
-"""Withhold damaged items from models, and release them."""
+"""Quarantine damaged items, so that no model reads them, and release them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.types import QuarantinedText, QuarantineRecord
 
-# The most lines of a withheld file that are shown.
+# The maximum number of lines of a quarantined file that are shown.
 MOST_LINES = 10_000
 _ID = re.compile(r"(?P<kind>msg|sum|part|file)_(?P<rest>[0-9A-Za-z_-]{1,100})")
 
 
 class Quarantines(Scoped):
-    """The quarantines of one workspace or, for the operator, of all."""
+    """The quarantines of one workspace or, for the site administrator, of all."""
 
     def list_quarantines(
         self,
@@ -165,7 +165,7 @@ class Release(Withhold):
 
 
 def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog) -> Quarantine:
-    """Withhold an item of a conversation and count it.
+    """Quarantine an item, and increment the conversation's counter of quarantines.
 
     The caller locks the conversation's row.
     """
@@ -176,7 +176,7 @@ def quarantine(conversation_id: int, target: str, *, reason: str, log: AuditLog)
 
 
 def release(held: Quarantine, *, log: AuditLog) -> None:
-    """Show an item again; the quarantine stays on record."""
+    """End a quarantine, so that the item can be read again; keep the row as a record."""
     Quarantine.objects.filter(pk=held.pk).update(released_at=timezone.now())
     Conversation.objects.filter(pk=held.conversation_id).update(quarantined=F("quarantined") - 1)
     log.record(Act.RELEASE, conversation_id=held.conversation_id, target=held.target)

@@ -1,4 +1,4 @@
-"""Rebuild contexts, counters, links and summaries from their sources."""
+"""Repair operations that rebuild contexts, counters, links and summaries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
 from integrity.repairs.repair_planning import Step
 
-# A step shows this many rows of a change; it keeps all of them for undoing.
+# A step shows at most this many rows of a change. It keeps all of them for undoing.
 MOST_SHOWN = 50
 
 SQL = load("integrity/repairs.sql")
@@ -66,7 +66,7 @@ class RebuildContext(Operation):
         }
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """Whether each removed item points at one row; others cannot be put back."""
+        """Whether each removed item points at one row; the database refuses all others."""
         change = self._change(step.of_conversation)
         messages = {row.message_id for row in change.removed if row.message_id is not None}
         summaries = {row.summary_id for row in change.removed if row.summary_id is not None}
@@ -101,9 +101,9 @@ class RebuildContext(Operation):
 
 
 class Recount(Operation):
-    """Set one counter of a conversation to a recount.
+    """Count one counter of a conversation again, and store the result.
 
-    The target is the counter's name.
+    The target of the step is the name of the counter.
     """
 
     kind = Step.RECOUNT
@@ -132,7 +132,7 @@ class Recount(Operation):
 
 
 def _count_context(conversation_id: int) -> CountsChange:
-    """Recount the context; other counters have their own step."""
+    """Recount the context only, because other counters have their own steps."""
     counted = count_anew(conversation_id)
     after = counted.after
     kept = replace(counted.before, active_messages=after.active_messages, active_tokens=after.active_tokens)
@@ -147,7 +147,7 @@ def _points_at_one_thing(row: ItemRow) -> bool:
 
 
 def _shown(row: ItemRow) -> dict[str, Any]:
-    """Return a context item as a step shows it."""
+    """Return the fields of a context item that a step shows."""
     return {"ordinal": row.ordinal, "id": row.summary_id or f"msg_{row.message_id}", "tokens": row.token_count}
 
 
@@ -158,9 +158,9 @@ Sources = tuple[list[int], list[str]]
 
 
 def relinkable_sources(summary: Summary) -> Sources | None:
-    """Return the sources that a summary's hash proves, if it has lost links to some.
+    """Return the sources of a summary with lost links, if its hash proves them.
 
-    They are the messages and summaries in its range that no other summary was made from.
+    Candidates are the messages and summaries in its range that are a source of no other summary.
     """
     place = {name: getattr(summary, name) for name in _PLACE}
     messages = rows(SQL["unused_messages"], place)
@@ -181,7 +181,7 @@ def _ids(sources: Sources) -> list[str]:
 
 
 class Relink(Operation):
-    """Link a summary to the sources that it lost, if they give exactly its hash."""
+    """Restore the links of a summary to its sources, if these give exactly its hash."""
 
     kind = Step.RELINK
 
@@ -226,7 +226,7 @@ class RedoSummary(Operation):
         return {"job_id": jobs.request(conversation_id=step.of_conversation, reason=Reason.REDO)}
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
-        """Delete a job that no worker has begun; a finished summary stays."""
+        """Delete the job if no worker has started it; otherwise raise CannotRepair."""
         waiting = CompactionJob.objects.filter(pk=undo["job_id"], state=JobState.QUEUED, attempts=0)
         if not waiting.delete()[0]:
             super().undo(step, undo, log)

@@ -1,4 +1,4 @@
-"""Make damaged session, arc and epoch summaries again."""
+"""The repair operation that regenerates session, arc and epoch summaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integrity.repairs.repair_planning import Step
 
 
 def superseded(summary_ids: Collection[str]) -> frozenset[str]:
-    """Return those of the given summaries that another one supersedes."""
+    """Return the ids of those given summaries that another summary supersedes."""
     found = SessionSummary.objects.filter(supersedes__in=summary_ids)
     return frozenset(found.values_list("supersedes_id", flat=True))
 
@@ -42,8 +42,8 @@ class RedoHistory(Operation):
         return {"job_id": request_redo(SessionSummary.objects.get(pk=step.target))}
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
-        """Delete a job that no worker has begun; a finished summary stays."""
+        """Delete the job if no worker has started it; otherwise raise CannotRepair."""
         waiting = HistoryJob.objects.filter(pk=undo["job_id"], state=JobState.QUEUED, attempts=0)
-        # Several steps may have requested the same job.
+        # Several steps may have requested the same job: another step's undo may have deleted it.
         if not waiting.delete()[0] and HistoryJob.objects.filter(pk=undo["job_id"]).exists():
             super().undo(step, undo, log)

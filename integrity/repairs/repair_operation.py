@@ -1,4 +1,4 @@
-"""The interface of repair operations: state, outlook, apply and undo."""
+"""The interface of repair operations: read, predict, apply and undo a change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CannotRepair(Conflict):
 
 
 class Operation(ABC):
-    """One kind of repair; it runs in a transaction that locks the conversation."""
+    """One kind of repair; it runs in a transaction that has locked the conversation."""
 
     kind: ClassVar[Step]
 
@@ -31,19 +31,19 @@ class Operation(ABC):
 
     @abstractmethod
     def outlook(self, step: RepairStep) -> Values:
-        """Return the values after the step; nothing is written.
+        """Predict the values after the step, without writing anything.
 
-        Raises CannotRepair if the step has no effect.
+        Raises CannotRepair if the step is impossible or would change nothing.
         """
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """Whether the step can be undone: the database may refuse the current values."""
+        """Whether the step can be undone; the database may refuse to restore a value."""
         return True
 
     @abstractmethod
     def apply(self, step: RepairStep, log: AuditLog) -> Values:
-        """Apply the step, and return the values that undoing needs."""
+        """Apply the step, and return the values that `undo` needs."""
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
-        """Restore the values before the step; raises CannotRepair if impossible."""
+        """Restore the values from before the step; CannotRepair if impossible."""
         raise CannotRepair(f"{self.kind} of {step.target} cannot be undone: LCM deletes nothing that it recorded.")

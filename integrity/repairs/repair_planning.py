@@ -1,7 +1,7 @@
-"""Plan repairs: steps in order, and findings that no step repairs. Pure.
+"""Decide on repair steps for findings, and list findings without a step; no I/O.
 
-No step edits, renumbers or deletes appended messages. Derived rows are derived again; values that a hash proves are
-restored; damaged items are withheld from models until a person has a copy; abandoned work is closed.
+No step edits, renumbers or deletes appended messages. A step can compute derived rows again, restore a value that a
+hash proves, quarantine a damaged item until a person has an intact copy, or close abandoned work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Step(StrEnum):
     EXPIRE_GRANT = "expire_grant"
 
 
-# The risk of a wrong step, and the reason that the plan shows for it.
+# For each kind of step: how much damage a wrong step could do, and the reason that the plan shows.
 REASONS: Mapping[Step, tuple[Risk, str]] = {
     Step.RESTORE_FROM_LEDGER: (Risk.HIGH, "The ledger has it with matching hashes; only that text is restored."),
     Step.RELINK: (Risk.LOW, "Its hash proves which sources it lost; they are linked again."),
@@ -64,7 +64,7 @@ _RECOUNT_OF_EVIDENCE = (
     "ledger or a backup first.",
 )
 
-# Findings that one step repairs, each by itself.
+# Invariants whose findings are each repaired by one step of their own.
 _ONE_STEP = {
     "grants_come_to_an_end": Step.EXPIRE_GRANT,
     "history_work_comes_to_an_end": Step.CLOSE_HISTORY_JOB,
@@ -72,7 +72,7 @@ _ONE_STEP = {
     "runs_add_up": Step.MEND_RUN,
 }
 
-# Findings of a conversation that one step repairs together.
+# Invariants whose findings in one conversation are all repaired by one step: rebuilding its context.
 _CONTEXT = frozenset(
     {"context_points_at_rows", "context_is_what_lineage_says", "nothing_is_shown_twice", "messages_are_reachable_once"}
 )
@@ -104,7 +104,7 @@ _LINEAGE = frozenset(
         "sources_are_numbered_from_zero",
     }
 )
-# Findings about session, arc and epoch summaries: a new row that supersedes the old one repairs them.
+# Invariants of session, arc and epoch summaries. A new summary that supersedes the damaged one repairs the findings.
 _HISTORY = frozenset(
     {
         "session_summaries_match_their_hashes",
@@ -115,9 +115,9 @@ _HISTORY = frozenset(
         "erased_history_holds_no_text",
     }
 )
-# Findings about rows of no conversation, or whose conversation does not matter.
+# Invariants whose findings can be repaired without a conversation, or when it does not exist.
 _OF_THE_SITE = frozenset({"grants_come_to_an_end", "history_work_comes_to_an_end"})
-# Findings that only a person can resolve, with the advice that the plan shows.
+# Invariants whose findings only a person can resolve, with the advice that the plan shows.
 _BY_HAND: Mapping[str, str] = {
     "rows_match_their_seals": (
         "The row was changed past the triggers, and its seal does not reveal the recorded values. Compare it with a"
@@ -144,9 +144,9 @@ _BY_HAND: Mapping[str, str] = {
     "audited_rows_are_there": "The row was removed; only a backup has it.",
     "audited_site_rows_are_there": "The row was removed; only a backup has it. A missing key grants no access.",
 }
-# Those that mean that links between summaries and sources are wrong.
+# Invariants that are broken if links between summaries and sources are wrong.
 _ENTANGLING = _LINEAGE - {"summaries_match_their_hashes", "redone_summaries_stand_for_the_same"}
-# Findings that a ledger may help to repair.
+# Invariants whose findings a ledger may help to repair.
 RESTORABLE = frozenset(
     {
         "messages_are_complete",
@@ -160,7 +160,7 @@ RESTORABLE = frozenset(
         "references_lead_to_their_files",
     }
 )
-# The text is intact: withholding it would lose more than it protects.
+# Invariants about values other than the text. As the text is intact, a quarantine would do more harm than good.
 _BESIDE_THE_TEXT = frozenset({"records_match_their_hashes", "references_lead_to_their_files"})
 
 
@@ -179,21 +179,21 @@ class FindingKey:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts from the rows about the ids that findings name."""
+    """What the rows say about the ids in the findings; the input of the planner."""
 
     # Items that a ledger has with matching hashes.
     restorable: frozenset[tuple[int | None, str]] = frozenset()
-    # Summaries whose hash proves sources that they are not linked to.
+    # Summaries that lost links to sources, where the summary's hash proves which sources.
     relinkable: frozenset[str] = frozenset()
-    # Summaries that can be made again: they are in the context, and their links are complete.
+    # Summaries that can be regenerated: they are in the context, and no other summary supersedes them.
     remakeable: frozenset[str] = frozenset()
-    # Session, arc and epoch summaries that are damaged, current and not erased.
+    # Session, arc and epoch summaries that are damaged and can be regenerated: current, not erased.
     remakeable_history: frozenset[str] = frozenset()
-    # Session, arc and epoch summaries that another one supersedes.
+    # Session, arc and epoch summaries that another summary supersedes.
     superseded_history: frozenset[str] = frozenset()
     # Ids that are quarantined already.
     quarantined: frozenset[str] = frozenset()
-    # Messages after a gap: their chain breaks there, but they are intact.
+    # Messages directly after a gap: without the missing message, their chain_hash cannot be verified.
     after_gaps: frozenset[str] = frozenset()
     # Conversations that exist.
     conversations: frozenset[int] = frozenset()
@@ -212,7 +212,7 @@ class Proposal:
 
 
 class _Draft:
-    """The steps so far, and the findings left to a person."""
+    """The plan so far: steps, and findings that only a person can resolve."""
 
     def __init__(self, findings: Sequence[FindingKey], facts: Facts) -> None:
         self.facts = facts
@@ -221,15 +221,15 @@ class _Draft:
         gaps = [each for each in findings if each.code == "messages_are_complete" and each.id.startswith("seq_")]
         lineage = [finding for finding in findings if finding.code in _LINEAGE]
         tangled = [finding for finding in lineage if finding.code in _ENTANGLING and finding.id not in facts.relinkable]
-        # Conversations with a gap, and those whose gap the ledger fills.
+        # Conversations with missing messages, and those for which the ledger has the missing messages.
         self.incomplete = {finding.conversation_id for finding in gaps}
         self.completed = {finding.conversation_id for finding in gaps if finding.item in facts.restorable}
-        # Conversations with lost links that a hash proves, and with wrong links, from which no context follows.
+        # Conversations with lost links that a hash proves, and those with other wrong links, which give no context.
         self.relinked = {finding.conversation_id for finding in lineage if finding.id in facts.relinkable}
         self.entangled = {finding.conversation_id for finding in tangled}
-        # Summaries with more wrong than the text, such as links or figures.
+        # Summaries that are damaged in more than the text, such as in links or counts.
         self.misplaced = {finding.id for finding in lineage if finding.code != "summaries_match_their_hashes"}
-        # Arcs and epochs with members that are not theirs; a session is made from its conversation, whatever its links.
+        # Arcs and epochs with foreign members. A new session summary does not use the old links, but its conversation.
         self.misplaced_history = {
             finding.id
             for finding in findings
@@ -246,14 +246,14 @@ class _Draft:
 
 
 def propose(findings: Sequence[FindingKey], facts: Facts) -> tuple[list[Proposal], list[Unplanned]]:
-    """Return the steps in order, and the findings left to a person."""
+    """Return the steps in order, and the findings that only a person can resolve."""
     draft = _Draft(findings, facts)
     for finding in findings:
         _treat(finding, draft)
     rebuilt = {conversation_id for step, conversation_id, _ in draft.codes if step is Step.REBUILD_CONTEXT}
     proposals = []
     for (step, conversation_id, target), codes in draft.codes.items():
-        # Rebuilding a context recounts it.
+        # Rebuilding a context also recounts it, so no separate step is needed.
         if not (step is Step.RECOUNT and target in _OF_CONTEXT and conversation_id in rebuilt):
             risk, why = _RECOUNT_OF_EVIDENCE if step is Step.RECOUNT and target in _EVIDENCE else REASONS[step]
             proposals.append(Proposal(step, conversation_id, target, risk, why, codes))
@@ -318,7 +318,7 @@ def _treat_summary(finding: FindingKey, draft: _Draft) -> None:
         draft.add(Step.RELINK, finding)
     else:
         _withhold(finding, draft)
-        # Only its text is damaged: its sources are intact, so it can be made again.
+        # Only its text is damaged and its sources are intact, so it can be regenerated.
         if finding.id in draft.facts.remakeable - draft.misplaced:
             draft.add(Step.REDO_SUMMARY, finding)
 
@@ -337,7 +337,7 @@ def _treat_history(finding: FindingKey, draft: _Draft) -> None:
 
 
 def _withhold(finding: FindingKey, draft: _Draft) -> None:
-    # A gap is withheld as `seq_7_33`: message 33 of conversation 7.
+    # A gap is quarantined under an id such as `seq_7_33`: conversation 7, seq 33.
     is_gap = finding.id.startswith("seq_")
     target = f"seq_{finding.conversation_id}_{finding.id.removeprefix('seq_')}" if is_gap else finding.id
     if target in draft.facts.quarantined:

@@ -1,6 +1,6 @@
-"""Make a repair plan from a report, each step with the values before and after.
+"""Make and store a repair plan for a report, without repairing anything.
 
-Nothing is changed.
+Each step shows the values before and after it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepS
 
 SQL = load("integrity/repairs.sql")
 
-# None of them edits, renumbers or deletes appended messages.
+# No operation edits, renumbers or deletes appended messages.
 OPERATIONS: Mapping[Step, Operation] = {
     operation.kind: operation
     for operation in (
@@ -54,7 +54,7 @@ OPERATIONS: Mapping[Step, Operation] = {
 def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> models.RepairPlan:
     """Make a plan for the findings that a report lists.
 
-    Raises Conflict while its scan is running.
+    Raises Conflict if the check is still running.
     """
     if report.finished_at is None:
         raise Conflict(f"{report.report_id} is not finished; plan repairs when it is.", code="report_unfinished")
@@ -87,7 +87,7 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
 
 
 def plan_of(scope: Scope, repair_id: str, *, locked: bool = False) -> models.RepairPlan:
-    """Return the row of a plan; raises NotFound if the scope has none."""
+    """Return the row of a plan; raises NotFound if the scope does not have it."""
     plans = models.RepairPlan.objects.select_related("report")
     if locked:
         plans = plans.select_for_update(of=("self",))
@@ -139,7 +139,7 @@ def _facts(findings: Sequence[FindingKey], plan: models.RepairPlan) -> Facts:
 def _restorable(
     findings: Sequence[FindingKey], conversation_ids: frozenset[int], plan: models.RepairPlan
 ) -> Iterator[tuple[int | None, str]]:
-    """Yield those damaged items that the ledger has with matching hashes."""
+    """Yield the damaged items that the ledger contains with matching hashes."""
     for conversation_id, id in {finding.item for finding in findings if finding.code in RESTORABLE}:
         if conversation_id in conversation_ids and not id.startswith("cold_"):
             step = models.RepairStep(plan=plan, conversation_id=conversation_id, target=id)

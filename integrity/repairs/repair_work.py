@@ -1,4 +1,4 @@
-"""Close abandoned jobs, runs and grants, and correct figures of runs."""
+"""Repair operations that close abandoned work and correct token counts of runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from integrity.repairs.repair_planning import Step
 
 
 class UpdateRow(Operation):
-    """Update columns of one row; undoing writes the values before."""
+    """Update columns of one row; undoing restores the earlier values."""
 
-    # The model's name, because grants are in a room that must not be imported here.
+    # A name instead of the class, because this package must not import `retrieval`, which has the grants.
     model: ClassVar[str]
-    # The columns that the step depends on, and the values that it writes, besides the time.
+    # The columns that the step depends on, the values that it writes, and the column that gets the current time.
     columns: ClassVar[tuple[str, ...]]
     values: ClassVar[Values] = {}
     written_at: ClassVar[str]
-    # Whether a target holds the number of its row, such as `job_12`.
+    # Whether the target is a number with a prefix, such as `job_12`, and not the primary key itself.
     is_numbered: ClassVar[bool] = False
 
     def state(self, step: RepairStep) -> Values:
@@ -66,7 +66,7 @@ class UpdateRow(Operation):
 class CloseJob(UpdateRow):
     """Close a job that its worker abandoned.
 
-    The sweep requests another one if there is still work.
+    If there is still work, the sweep requests another job.
     """
 
     kind = Step.CLOSE_JOB
@@ -77,7 +77,7 @@ class CloseJob(UpdateRow):
     written_at = "finished_at"
 
     def values_to_write(self, step: RepairStep) -> Values:
-        # A new fence: the worker that held it can no longer write.
+        # With a new fence, the worker that still has the old one can no longer write.
         return {**super().values_to_write(step), "fence": self.row(step).fence + 1}
 
 
@@ -89,7 +89,7 @@ class CloseHistoryJob(CloseJob):
 
 
 class CloseRun(UpdateRow):
-    """Close the record of a run that no worker is running; what it wrote stays."""
+    """Close the record of a compaction run without a worker; its summaries stay."""
 
     kind = Step.CLOSE_RUN
     model = "compaction.CompactionRun"
@@ -99,7 +99,7 @@ class CloseRun(UpdateRow):
 
 
 class ExpireGrant(UpdateRow):
-    """Revoke a grant that should have ended."""
+    """Revoke a grant that is still open long after it should have ended."""
 
     kind = Step.EXPIRE_GRANT
     model = "retrieval.Grant"
@@ -111,10 +111,10 @@ class ExpireGrant(UpdateRow):
 
 
 class MendRun(UpdateRow):
-    """Correct a run's token counts, and keep the recorded ones in its details.
+    """Correct a compaction run's token counts; keep the recorded ones in its details.
 
-    The saving is correct, because it was added up summary by summary, and stays. The context after the run cost at
-    least as much as the run's own summaries in it; the cost of the other items at that time is not recorded.
+    Their difference is the saving, which is a sum over the run's summaries: it is correct and stays. `tokens_after`
+    becomes at least the tokens of those summaries at the end of the run; those of other items are not recorded.
     """
 
     kind = Step.MEND_RUN
@@ -133,7 +133,7 @@ class MendRun(UpdateRow):
         return {**mended, "details": {**run.details, "recorded_before_repair": recorded}}
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """Never: the database refuses the recorded figures, which the details keep."""
+        """Never: the database refuses the recorded counts. The details keep them."""
         return False
 
     def values_to_write(self, step: RepairStep) -> Values:
@@ -147,14 +147,14 @@ class MendRun(UpdateRow):
 
 
 def mended_figures(before: int, after: int, *, at_least: int, may_grow: bool) -> tuple[int, int]:
-    """Return tokens before and after with the same saving, and `at_least` after."""
+    """Return tokens before and after: the same saving, and at least `at_least` after."""
     saved = before - after if may_grow else max(0, before - after)
     mended = max(after, at_least, -saved, 0)
     return mended + saved, mended
 
 
 def _cost_of_summaries(run: CompactionRun) -> int:
-    """Return the cost of the run's summaries that were in the context at its end."""
+    """Return the tokens of the run's summaries that were in the context at its end."""
     made: dict[str, Any] = {
         summary.summary_id: summary.as_record()
         for summary in Summary.objects.filter(conversation_id=run.conversation_id, run_id=run.run_id).readable()

@@ -1,6 +1,6 @@
-"""Restore texts and rows from a ledger where stored hashes prove them.
+"""Restore texts and rows from a ledger, if the stored hashes prove them.
 
-The target is a message, one of its parts, a summary, or the first message of a gap (`seq_12`).
+The target of a step is a message, one of its parts, a summary, or the first missing message of a gap (`seq_12`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RestoreFromLedger(Operation):
         return {"messages": [{"seq": line["seq"], "entry_hash": line["entry_hash"]} for line in lines[:50]]}
 
     def is_reversible(self, step: RepairStep) -> bool:
-        """Whether no row was inserted, and no text was cold."""
+        """Whether the step will insert no row, and restores no text of the cold tier."""
         if not step.target.startswith(("msg_", "part_")):
             return step.target.startswith("sum_")
         message = Message.objects.get(pk=_message_id(step))
@@ -94,7 +94,7 @@ class RestoreFromLedger(Operation):
 
 
 def _lines(step: RepairStep) -> list[Line]:
-    """Return the ledger lines that restore the target; raises CannotRepair."""
+    """Return the ledger lines for the target; CannotRepair if they prove nothing."""
     if not step.plan.ledger_file_id:
         raise CannotRepair("There is no ledger to restore from.")
     conversation = Conversation.objects.get(pk=step.of_conversation)
@@ -107,7 +107,7 @@ def _lines(step: RepairStep) -> list[Line]:
     lines = copy.sealed_messages(seqs)
     if len(lines) < len(seqs) or not lines:
         raise CannotRepair(f"The ledger has no {step.target} that matches the stored hashes.")
-    # Messages stored before there were record hashes have none.
+    # `.get`, because messages from older versions of LCM have no record hash.
     if hashes and hashes != tuple(lines[0].get(name) for name in _OF_MESSAGE):
         raise CannotRepair(f"The stored hashes of {step.target} differ from those in the ledger.")
     if is_gap and not _fits_between(conversation, lines):
@@ -135,14 +135,14 @@ def _fill(message_id: int, line: Line, restored: Restored) -> dict[str, Any]:
     _write(message_id, texts, parts)
     inserted = _insert_lost(message_id, line, restored)
     if block_id := undo["message"]["cold_block_id"]:
-        # A restored message is hot, and its block may be unused.
+        # A restored message is in the hot tier. Its cold block is deleted if no other message uses it.
         Conversation.objects.filter(pk=restored.conversation_id).update(cold_messages=F("cold_messages") - 1)
         ColdBlock.objects.filter(pk=block_id, messages__isnull=True).delete()
     return {**undo, "inserted_parts": inserted}
 
 
 def _insert(line: Line, restored: Restored) -> None:
-    """Insert a lost message, under its old id where other rows name it."""
+    """Insert a lost message; keep its old id if other rows refer to it."""
     place = {"conversation_id": restored.conversation_id, "seq": line["seq"]}
     if named := rows(SQL["lost_number"], place):
         message_id = int(named[0][0])
@@ -156,7 +156,7 @@ def _insert(line: Line, restored: Restored) -> None:
 
 
 def _insert_lost(message_id: int, line: Line, restored: Restored) -> int:
-    """Insert the parts and references that a message lacks; return their number."""
+    """Insert the missing parts and file references of a message; return their number."""
     present = {each["part_id"] for each in json.loads(_parts_of(message_id))}
     lost = [part for part in line["parts"] if f"part_{message_id}_{part['ordinal']}" not in present]
     restored.parts([{**part, "seq": line["seq"]} for part in lost])
@@ -172,20 +172,20 @@ def _insert_lost(message_id: int, line: Line, restored: Restored) -> int:
 
 
 def _lost_files(message_id: int, line: Line) -> list[FileEntry]:
-    """Return the files of a ledger line that have no reference."""
+    """Return the file entries of a ledger line for which no reference is stored."""
     stored = files_of([message_id]).get(message_id, [])
     return [entry for entry in line.get("files", []) if entry not in stored]
 
 
 def _seqs_of_gap(conversation: Conversation, first: int) -> range:
-    """Return the seqs of a gap, from its first missing message."""
+    """Return the seqs of a gap whose first missing message is `first`."""
     later = Message.objects.filter(conversation=conversation, seq__gte=first).order_by("seq")
     following = later.values_list("seq", flat=True).first()
     return range(first, conversation.next_seq if following is None else following)
 
 
 def _fits_between(conversation: Conversation, lines: Sequence[Line]) -> bool:
-    """Whether the lines fit the chain between their stored neighbours."""
+    """Whether the lines form a chain with the stored messages before and after them."""
     first, last = lines[0], lines[-1]
     link = {name: first.get(name) for name in _OF_LINK}
     [(follows,)] = rows(SQL["follows_predecessor"], {"conversation_id": conversation.pk, **link})

@@ -1,6 +1,6 @@
-"""Legal erasure, the only removal of texts: previewed, confirmed, recorded.
+"""Erase texts permanently, on legal request; nothing else in LCM deletes texts.
 
-An erased row stays as a tombstone with its place, times and hashes, so the chain still verifies.
+An erased row stays as a tombstone with its position, times and hashes, so the hash chain can still be verified.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from integrity.retention.types import ErasurePreview, ErasureResult
 
 logger = structlog.get_logger(__name__)
 
-# The sweep requests new summaries for this long after an erasure. Then it gives up: if the remaining sources are very
-# short, no summary of them is shorter.
+# The sweep requests new summaries for this long after an erasure. Then it gives up, because if the remaining sources
+# are very short, no summary can be shorter than they are.
 REQUESTED_FOR = timedelta(days=1)
 # A preview lists this many summaries.
 MOST_LISTED = 100
@@ -43,7 +43,7 @@ MOST_LISTED = 100
 
 @dataclass(frozen=True)
 class Erasures:
-    """Previews and carries out erasures, for administrators."""
+    """Previews erasures and carries them out, for administrators."""
 
     policy: RetentionPolicy
     tokens: TokenEstimator
@@ -158,8 +158,8 @@ class Erasures:
     def sweep(self) -> None:
         """Finish erasures that a crash or an unavailable storage interrupted.
 
-        Removes the bytes of erased files. For a day, requests again the summaries that the active context shows as
-        erased and that have remaining sources.
+        It removes the bytes of erased files. An erased summary may still be in the active context, as a placeholder. If
+        it has sources that are not erased, a new summary is requested again, for one day after the erasure.
         """
         for erasure in Erasure.objects.exclude(bytes_left=[]).order_by("erasure_id"):
             self._remove_bytes(erasure)

@@ -1,6 +1,6 @@
 """Compute what an erasure removes, and remove it.
 
-Texts are removed; rows, places and hashes stay.
+Only texts are removed. Rows, their positions (`seq`) and their hashes stay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from integrity.models import RepairStep
 from integrity.retention.types import ErasedFile, ErasedSummary, TextElsewhere
 
 SQL = load("integrity/erasure.sql")
-# Whether another file needs these bytes is checked when this erasure and concurrent ones are committed.
+# Another file may share these bytes. `remove_bytes_unless_needed` checks that later, when this erasure is committed.
 _PATHS = "SELECT DISTINCT storage_uri FROM large_files WHERE file_id = ANY(%s) ORDER BY storage_uri"
 
 _ERASE_OF_A_WHOLE_CONVERSATION = (
@@ -40,7 +40,7 @@ _ERASE_OF_NAMED_ITEMS = (
     "erase_map_runs",
 )
 
-# Other texts that may quote what is erased: those erased with a whole conversation only, and those erased always.
+# Other texts that may quote the erased ones: those erased only with a whole conversation, and those always erased.
 _ERASED_WITH_ALL = (
     "title of the conversation",
     "metadata of the conversation",
@@ -59,7 +59,7 @@ _ALWAYS_ERASED = (
 
 
 class ErasedMessage(NamedTuple):
-    """A message that is erased."""
+    """A message that the erasure removes."""
 
     message_id: int
     seq: int
@@ -71,7 +71,7 @@ class ErasedMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class Extent:
-    """Everything that an erasure removes, as it is now."""
+    """Everything that an erasure would remove from the current rows."""
 
     conversation_id: int
     is_whole: bool
@@ -79,14 +79,14 @@ class Extent:
     summaries: tuple[ErasedSummary, ...]
     files: tuple[ErasedFile, ...]
     file_ids_kept: tuple[str, ...]
-    # The number of files that map runs wrote from these in other conversations, which are not erased.
+    # The number of files that map runs made from these files and stored in other conversations. They are not erased.
     written_elsewhere: int
 
     @classmethod
     def of(cls, conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> Self:
         """Find everything that erasing these messages and files removes.
 
-        With `is_whole`, that is all of the conversation. Items that are erased already are left out.
+        With `is_whole`, the erasure covers the whole conversation. Items that are already erased are left out.
         """
         if is_whole:
             own = {"conversation_id": conversation_id, "erased_by": None}
@@ -122,12 +122,12 @@ class Extent:
 
     @property
     def seqs(self) -> tuple[int | None, int | None]:
-        """The first and the last seq; None without messages."""
+        """The first and the last erased seq; (None, None) if no message is erased."""
         return (self.messages[0].seq, self.messages[-1].seq) if self.messages else (None, None)
 
     @property
     def ids(self) -> list[str]:
-        """The ids of all messages, summaries and files that are erased."""
+        """The ids of all messages, summaries and files to erase."""
         return [
             *(f"msg_{message.message_id}" for message in self.messages),
             *(summary.summary_id for summary in self.summaries),
@@ -135,9 +135,9 @@ class Extent:
         ]
 
     def erase(self, act: AuditEntry, *, tokens: TokenEstimator) -> list[str]:
-        """Remove all of it, and return the paths of its files' bytes.
+        """Remove all of it, and return the storage paths of the erased files.
 
-        The caller holds the conversation's lock and its row.
+        The caller holds the compaction lock of the conversation, and a lock on its row.
         """
         ids = [message.message_id for message in self.messages]
         blocks = {message.cold_block_id for message in self.messages if message.cold_block_id is not None}
@@ -163,7 +163,7 @@ class Extent:
         return [path for (path,) in rows(_PATHS, [file_ids])]
 
     def texts_elsewhere(self) -> tuple[TextElsewhere, ...]:
-        """Find other texts that may quote what is erased."""
+        """Find other texts that may quote the erased ones."""
         counts = first_row(SQL["texts_elsewhere"], self._values())
         assert counts is not None, "the conversation is there"
         erased = {*_ALWAYS_ERASED, *(_ERASED_WITH_ALL if self.is_whole else ())}
@@ -178,7 +178,7 @@ class Extent:
         }
 
     def _recount(self, tokens: TokenEstimator) -> None:
-        """Update the context costs of erased summaries, now shown as placeholders."""
+        """Recount the erased summaries in the context, which now shows placeholders."""
         cost_of = context_cost_of(tokens)
         shown = ContextItem.objects.filter(summary_id__in=[each.summary_id for each in self.summaries if each.active])
         costs = dict(shown.values_list("summary_id", "token_count"))
@@ -193,7 +193,7 @@ class Extent:
 def _files(
     conversation_id: int, message_ids: Sequence[int], file_ids: Sequence[str]
 ) -> tuple[list[ErasedFile], list[str]]:
-    """Return the files to erase, and the ids of those that other messages need."""
+    """Return the files to erase, and the ids of files to keep for other messages."""
     files, kept = [], []
     values = {"id": conversation_id, "messages": list(message_ids), "files": list(file_ids)}
     for file_id, size, is_needed, is_shared in rows(SQL["files_to_erase"], values):

@@ -1,6 +1,6 @@
 """Move texts of unused conversations to the cold tier, and back on request.
 
-Retention never deletes. Also counts the space that a workspace uses, hot and cold.
+Retention never deletes texts. This module also measures the space that a workspace uses in both tiers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from integrity.retention.types import RetentionRecord, StorageStatistics, Tier, 
 
 logger = structlog.get_logger(__name__)
 
-# One sweep takes this many of the conversations that are due.
+# The maximum number of due conversations that one sweep archives.
 _AT_ONCE = 500
-# Counting bytes reads every message. After this timeout, the answer leaves the bytes out.
+# Counting bytes reads every message. After this timeout, the response has no byte counts.
 LONGEST_COUNT_MS = 5_000
 
 SQL = load("integrity/retention.sql")
@@ -38,7 +38,7 @@ SQL = load("integrity/retention.sql")
 
 @dataclass(frozen=True)
 class Retention:
-    """Moves texts to the cold tier and back, of one workspace or, for workers, all."""
+    """Moves texts of a workspace (for workers: of all) to the cold tier and back."""
 
     policy: RetentionPolicy
     scope: Scope = EVERYTHING
@@ -69,7 +69,7 @@ class Retention:
         log, moves = AuditLog(self.scope), list[Moved]()
         with compaction_lock(conversation_id):
             with transaction.atomic():
-                # The sweep must not archive it again tomorrow, and must start from its first message later.
+                # The sweep must not archive it again soon, and must later start from its first message.
                 Conversation.objects.filter(pk=conversation_id).update(last_used_on=today())
                 ColdProgress.objects.filter(pk=conversation_id).delete()
             while (moved := thaw_block(conversation_id, log=log)) is not None:
@@ -101,7 +101,7 @@ class Retention:
         return self._record(workspace)
 
     def sweep(self) -> int:
-        """Archive what is due, and return how many messages went cold.
+        """Archive the due conversations; return the number of messages that were moved.
 
         Conversations that are being compacted, or cannot be moved, are skipped until the next sweep.
         """
@@ -129,7 +129,7 @@ class Retention:
                 after_seq = moved.last_seq
                 if more := self.clock() >= deadline:
                     break
-            # The messages after the last stretch cannot move: they are erased or damaged.
+            # If `more` is false, no later message can be moved: all are cold, erased or damaged.
             through = after_seq if more else max(after_seq, newest)
             ColdProgress.objects.update_or_create(
                 conversation_id=conversation_id, defaults={"through_seq": through, "moved_at": timezone.now()}
@@ -174,7 +174,7 @@ def _move(conversation_id: int, tier: Tier, moves: Sequence[Moved], *, more: boo
 
 
 class StorageReport(Scoped):
-    """Counts for one workspace or, for the operator's own tools, for all."""
+    """Storage counts of one workspace or, for the site administrator, of all."""
 
     def storage(self) -> StorageStatistics:
         """Count messages, summaries, files and bytes by tier, and the saving."""

@@ -1,1 +1,1 @@
-"""Background checks: requested, claimed by workers, and slow on purpose."""
+"""Background checks: jobs for workers, with pauses so that other work goes on."""

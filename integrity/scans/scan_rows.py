@@ -14,15 +14,15 @@ from integrity.models import IntegrityScan
 from integrity.reports import outline_of
 from integrity.types import ScanMode, ScanRecord, ScanState
 
-# Longer than any batch takes.
+# The lease must be longer than the check of any batch.
 LEASE_SECONDS = 900.0
 
-# A scan can be claimed, now or after a delay. sender=None, scan_id: int, delay_seconds: float
+# Sent when a scan can be claimed, now or after a delay. sender=None, scan_id: int, delay_seconds: float
 scan_due = Signal()
 
 
 def wake(scan_id: int, delay_seconds: float) -> None:
-    """Send a worker to the scan, after a delay."""
+    """Wake a worker for the scan after a delay."""
     scan_due.send(sender=None, scan_id=scan_id, delay_seconds=delay_seconds)
 
 
@@ -30,7 +30,7 @@ QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_secon
 
 
 def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:
-    """Queue a scan, or return the one that is queued for the same already."""
+    """Queue a scan, or return the equal one that is already queued."""
     wanted: dict[str, Any] = {
         "workspace_id": scope.workspace_id,
         "conversation_id": conversation_id,
@@ -45,7 +45,7 @@ def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_p
 
 
 def scan_of(scope: Scope, scan_id: int) -> IntegrityScan:
-    """Return the row of a scan; raises NotFound if the scope has none."""
+    """Return the row of a scan; raises NotFound if the scope does not have it."""
     scan = scope.narrow(IntegrityScan.objects.select_related("report")).filter(pk=scan_id).first()
     if scan is None:
         raise NotFound(f"There is no scan {scan_id} that you may see.")

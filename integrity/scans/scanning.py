@@ -1,4 +1,4 @@
-"""Run scans in batches, with pauses, each from where it stopped."""
+"""Run scans in batches with pauses; a stopped scan resumes at its last position."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from integrity.repairs import repair_plans
 from integrity.scans import scan_rows as scans
 from integrity.types import ScanMode
 
-# A scan rests twice as long as it works, so that other work has the machine for most of the time.
+# After each invariant, a scan pauses for twice the time of its work, so that most time is left for other work.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
-# The most reports, and the most scans, that one sweep deletes.
+# The maximum number of reports, and also of scans, that one sweep deletes.
 MOST_DELETED = 100
 
 
 @dataclass(frozen=True)
 class ScanWorker:
-    """Runs scans, and requests those that are due by the clock."""
+    """Runs scans, and requests scheduled scans when they are due."""
 
     policy: IntegrityPolicy
     now: Callable[[], datetime] = timezone.now
@@ -44,10 +44,10 @@ class ScanWorker:
         return cls(policy=IntegrityPolicy.from_settings())
 
     def work(self, *, scan_id: int | None = None) -> bool:
-        """Do a part of the given scan or the next; return False if none can be claimed.
+        """Work on the given scan, or on the next one, for a limited time.
 
-        Each batch is read in one snapshot and recorded with the position of the scan, so that another worker continues
-        from there. A scan that fails is retried after a growing backoff.
+        Returns False if no scan can be claimed. Each batch is read in one snapshot. Its results are stored with the new
+        position, so that any worker can continue. A failed scan is retried after a growing backoff.
         """
         lease = scans.QUEUE.claim(lease_seconds=scans.LEASE_SECONDS, row_id=scan_id)
         if lease is None:
@@ -57,7 +57,7 @@ class ScanWorker:
         return True
 
     def sweep(self) -> None:
-        """Wake workers for due scans, request scheduled ones, remove old ones."""
+        """Wake workers for due scans, request scheduled scans, delete old ones."""
         scans.QUEUE.wake_due()
         now = self.now()
         if self.policy.scan_interval_minutes:
@@ -68,7 +68,7 @@ class ScanWorker:
         self._delete_old(now - timedelta(days=self.policy.kept_report_days))
 
     def _delete_old(self, before: datetime) -> None:
-        """Remove some old scans, and old reports that led to no repair."""
+        """Delete some old scans, and old reports without an applied repair plan."""
         applied = models.RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
         reports = models.IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
         over = models.IntegrityScan.objects.filter(finished_at__lt=before)
@@ -76,7 +76,7 @@ class ScanWorker:
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_DELETED])).delete()
 
     def _request_each(self, mode: ScanMode, *, unless_since: datetime) -> None:
-        """Request a scan for each workspace, so that its people see the report."""
+        """Request one scan for each workspace, so that its members can read the report."""
         requested = models.IntegrityScan.objects.filter(
             workspace=OuterRef("pk"), conversation=None, mode=mode, requested_at__gt=unless_since
         )
@@ -86,8 +86,8 @@ class ScanWorker:
     def _request_everything(self, *, unless_since: datetime) -> None:
         """Request a full scan of each workspace, and then one of the whole site.
 
-        The latter finds rows that belong to no workspace any more. It is incremental, and skips conversations that the
-        others have just checked.
+        The scan of the site also finds rows that no longer belong to a workspace. It is incremental, and skips the
+        conversations that the scans of the workspaces have just checked.
         """
         self._request_each(ScanMode.FULL, unless_since=unless_since)
         mode = ScanMode.INCREMENTAL
@@ -118,7 +118,7 @@ class ScanWorker:
         lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
     def _unchecked_conversations(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
-        """Select the conversations that the scan has still to check."""
+        """Select the conversations that the scan must still check."""
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
         if scan.conversation_id is not None:
             rows = rows.filter(pk=scan.conversation_id)
@@ -127,7 +127,7 @@ class ScanWorker:
         left = changed_since_clean(rows)
         if scan.workspace_id is not None:
             return left
-        # Conversations that the workspaces' own scans have just checked are in their reports, and counted only there.
+        # Skip conversations that a scan of a workspace has checked since the request: that scan's report has them.
         return left.exclude(
             integrity_check__checked_at__gte=scan.requested_at, integrity_check__row_version=F("row_version")
         )
@@ -135,7 +135,7 @@ class ScanWorker:
     def _check_batch(
         self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]
     ) -> None:
-        """Check a batch; after a timeout, each conversation of it alone."""
+        """Check a batch. After a timeout, check each of its conversations separately."""
         examined = Examination(INVARIANTS, thorough=lease.row.mode == ScanMode.FULL, rest=self._rest)
         checked_at = self.now()
         try:

@@ -1,4 +1,4 @@
-"""Gather what is known about a name or an identifier, with its sources."""
+"""Collect the messages and summaries that mention a name or an identifier."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 
-# The most matches of one search that are considered.
+# The maximum number of matches of one search that are considered.
 MOST_MATCHES = 50
-# A text of at most this many tokens is returned whole, of a longer one the piece around the match.
+# A text of at most this many tokens is returned in full, a longer one as an excerpt around the match.
 WHOLE_TOKENS = 200
-# What an item costs in JSON besides its text.
+# The tokens of an item's JSON, without its text and session id.
 ITEM_TOKENS = 80
 _NOT_NARROWED = "Nothing that holds the name speaks of this aspect, so all of it is given."
 _IN_PARTS = "Nothing holds the name as it stands; these hold parts of it."
@@ -27,9 +27,9 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 @dataclass(frozen=True)
 class AboutItem:
-    """A message or a summary that mentions the entity; its text, or a piece of it.
+    """A message or summary that mentions the entity, in full or as an excerpt.
 
-    A summary has the `created_at` of its last message.
+    For a summary, `created_at` is the time of its last message.
     """
 
     id: str
@@ -42,15 +42,15 @@ class AboutItem:
     role: Role | None
     text: str
     is_whole: bool
-    # It is quarantined, or repeats quarantined words; its text is withheld.
+    # The item is quarantined, or made from a quarantined one; its text is withheld.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class About:
-    """What mentions a name or an identifier, best match first.
+    """Messages and summaries that mention a name or an identifier, best match first.
 
-    `narrowed`: every item mentions the aspect, too. `more`: there are further matches.
+    `narrowed`: every item also mentions the aspect. `more`: there are further matches.
     """
 
     entity: str
@@ -74,7 +74,7 @@ def about(
     max_tokens: int,
     conversation_id: int | None,
 ) -> About:
-    """See `RetrievalEngine.about`: two or three searches, then the short texts."""
+    """Search two or three times, then read the texts: see `RetrievalEngine.about`."""
     name = " ".join(entity.translate(_QUOTES).split())
     if not name:
         raise param_error("entity", "There is no name in this; give a word, a path or a number.")
@@ -84,7 +84,7 @@ def about(
         query = " ".join((f'"{name}"', *terms))
         return grep.run(SearchRequest(query, conversation_id=conversation_id, limit=MOST_MATCHES, sort=sort))
 
-    # A search by recency returns only texts with every word, if there are any; the one by relevance ranks them.
+    # A search by recency returns only texts with all words, if there are any. A search by relevance then ranks them.
     held = found(*words, sort=GrepSort.RECENCY)
     narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
     if words and not narrowed:
@@ -115,7 +115,7 @@ def about(
 
 
 def _items(ranked: Sequence[Match]) -> list[AboutItem]:
-    """The items of matches, short ones with their whole text."""
+    """Convert matches to items: short texts in full, others with their snippet."""
     short = [match for match in ranked if match.token_count <= WHOLE_TOKENS and not match.quarantined]
     numbers = [found.number for match in short if (found := named(match.id)) and found.kind is ItemKind.MESSAGE]
     summaries = [match.id for match in short if match.kind is ItemKind.SUMMARY]
@@ -143,7 +143,7 @@ def _items(ranked: Sequence[Match]) -> list[AboutItem]:
 def _fitting(
     items: Iterable[AboutItem], max_tokens: int, count: Callable[[str], int]
 ) -> tuple[tuple[AboutItem, ...], int]:
-    """Return the first items that fit `max_tokens`, at least one, and their cost."""
+    """Return the first items within `max_tokens`, at least one, and their tokens."""
     fitting: list[AboutItem] = []
     spent = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Read the selected messages with their parts, and summaries as models see them."""
+"""Read the selected messages and summaries, and render them as models see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.assembly.selection import Candidate
 from retrieval.assembly.types import AssembledItem
 
 _LEFT_OUT = "lcm:bytes_left_out"
-# By type of part, the field that may hold the whole text of a message.
+# For each type of part, the field that may hold the whole text of a message.
 _TEXT_OF = {PartType.TEXT: "text_content", PartType.TOOL: "tool_output"}
 _SQL = load("retrieval/assembly.sql")
 
@@ -35,14 +35,14 @@ class ShownSummary(NamedTuple):
 
 
 def read_summaries(summary_ids: Sequence[str]) -> dict[str, ShownSummary]:
-    """Read these summaries, by id."""
+    """Read these summaries; the keys of the result are their ids."""
     if not summary_ids:
         return {}
     return {row[0]: ShownSummary(*row) for row in rows(_SQL["shown_summaries"], [texts(summary_ids)])}
 
 
 def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
-    """The items of these candidates, in their order."""
+    """Read the items of these candidates, in the given order."""
     most = StorePolicy.from_settings().max_metadata_bytes
     found = messages_of([each.message_id for each in selected if each.message_id is not None])
     messages = {message.message_id: message for message in found}
@@ -60,7 +60,7 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> AssembledItem:
     is_erased = message.erased_by_id is not None
     parts = [_shown_part(part, most) for part in message.parts if not _is_note(part)]
-    # An erased message keeps its place, with a placeholder for its text.
+    # An erased message stays in its position, with a placeholder as its text.
     text = ERASED if is_erased else message.content
     if candidate.passage is not None:
         text = in_part(message, candidate.passage.begin, candidate.passage.end)
@@ -82,7 +82,7 @@ def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> A
 
 
 def can_be_cut(message: MessageRecord) -> bool:
-    """Whether a message is nothing but its content, so that it can be shown in part."""
+    """Whether a message consists only of its content, so that it can be cut."""
     parts = [part for part in message.parts if not _is_note(part)]
     is_text = all(
         part.text_content == message.content
@@ -97,7 +97,7 @@ def can_be_cut(message: MessageRecord) -> bool:
 
 
 def in_part(message: MessageRecord, begin: int, end: int) -> str:
-    """Render this range of characters, headed by its position and how to open it."""
+    """Render a range of a message, below a line with the range and how to read all."""
     where = f"characters {begin + 1}-{end} of {len(message.content)}"
     return (
         f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"
@@ -115,9 +115,9 @@ def _shown_part(part: PartRecord, most: int) -> PartRecord:
 
 
 def _bounded(metadata: Any, most: int) -> Any:
-    """The metadata, or only their size where they exceed `most` bytes.
+    """Return the metadata, or only its size if it is larger than `most` bytes.
 
-    Metadata cost no tokens. Appends enforce a limit, but stored messages may be older than it.
+    The token budget does not count metadata. Appends limit its size, but the limit may be newer than a message.
     """
     if not metadata:
         return metadata

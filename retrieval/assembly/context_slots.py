@@ -1,6 +1,6 @@
-"""Read a context from its newest end, as far back as the budget can reach.
+"""Read a context in pages, newest first, until the budget cannot hold more.
 
-`StoredContext` reads the present context with one statement a page; `past.py` has that of an earlier moment.
+`StoredContext` reads the current context, with one SQL statement a page. `past.py` reads that of an earlier moment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from retrieval.assembly.selection import (
 )
 from retrieval.assembly.types import AssemblyReason, LeftOut, Moment
 
-# The first page is sized to suffice; if the items' sizes are very uneven, each further page doubles the slots read.
+# The first page usually suffices. If the sizes of the items are very uneven, each further page doubles the slots read.
 SPARE = 1.5
 SMALLEST_PAGE = 64
 LARGEST_TYPICAL_ITEM = 500
@@ -43,12 +43,12 @@ _NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
 @dataclass(frozen=True)
 class SlotPage:
-    """Slots of a context in order, with what was read of the whole context."""
+    """A page of slots in order, with other rows that the same statement read."""
 
     slots: list[Candidate]
     # System messages before these slots, and the newest question of the whole context.
     before: list[Candidate] = field(default_factory=list)
-    # The hits of the query, and the summaries of the context that stand for them, each with the id of the hit.
+    # The hits of the query, and the summaries that replace hits in the context, each with the id of the hit.
     sought: list[Candidate] = field(default_factory=list)
     standing_for: list[tuple[Candidate, int]] = field(default_factory=list)
     near: list[Candidate] = field(default_factory=list)
@@ -57,27 +57,27 @@ class SlotPage:
 
 
 class ContextSlots(Protocol):
-    """A context that can be read from its newest end."""
+    """A context that can be read in pages, newest first."""
 
     @property
     def counters(self) -> Counters: ...
 
     @property
     def moment(self) -> Moment | None:
-        """The moment of a past context; None for the present one."""
+        """The moment of a past context; None for the current context."""
 
     def page(self, *, before: int, size: int, tokens: int, margin: int) -> SlotPage:
-        """Read the slots before an ordinal: `tokens` and a margin, at most `size`."""
+        """Read up to `size` slots before an ordinal: `tokens`, and `margin` more slots."""
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
-        """Read messages near these seqs; `is_recalled` if not in the context."""
+        """Read messages near these seqs; `is_recalled` marks those not in the context."""
 
 
 @dataclass(frozen=True)
 class StoredContext:
-    """The present context; `sought` are the hits of a query."""
+    """The current context; `sought` are the message ids of a query's hits."""
 
-    # Its row was read in the same snapshot.
+    # The row was read in the same snapshot as the slots.
     conversation: Conversation
     sought: Sequence[int] = ()
     moment: None = None
@@ -105,7 +105,7 @@ class StoredContext:
 
 
 def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str) -> list[Candidate]:
-    """Read the messages that may form a group with those at these seqs, in order."""
+    """Read the messages that may be in one group with the messages at these seqs."""
     values = {
         "off": off_path,
         "id": conversation_id,
@@ -117,7 +117,7 @@ def messages_around(conversation_id: int, seqs: Iterable[int], *, off_path: str)
 
 
 def withheld_ids(conversation: Conversation) -> frozenset[str]:
-    """The ids of what is quarantined, and of the summaries made from it."""
+    """The ids of quarantined items, and of the summaries made from them."""
     if not conversation.quarantined:
         return frozenset()
     return page_in(rows(WITHHELD, {"id": conversation.conversation_id})).withheld
@@ -125,7 +125,7 @@ def withheld_ids(conversation: Conversation) -> frozenset[str]:
 
 def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
     """Build a page from rows of seven columns, one row for each kind of content."""
-    # array_agg makes NULL of no rows.
+    # array_agg returns NULL if there are no rows.
     rows = {what: [column or () for column in columns] for what, *columns in found}
     columns_of = defaultdict(lambda: _NOTHING, rows)
     _, _, named, roles_named, _, _ = columns_of["role"]
@@ -166,16 +166,16 @@ def page_in(found: Iterable[Sequence[Any]]) -> SlotPage:
 
 @dataclass(frozen=True)
 class Window:
-    """The newest groups of a context: from the ordinal `edge` on; all if None."""
+    """The newest groups of a context: from the ordinal `edge` on, or all if None."""
 
     groups: Sequence[Group]
     begins: int
-    # The newest page, with its figures of the whole context.
+    # The newest page, which also has counts of the whole context.
     newest: SlotPage
     edge: int | None = None
 
     def totals(self, counters: Counters) -> LeftOut:
-        """The totals of the whole context; from its counters if this is only a part."""
+        """The totals of the whole context, also if only a part of it was read."""
         if self.edge is not None:
             return LeftOut(counters.active_messages, self.newest.summaries, counters.active_tokens)
         return LeftOut(
@@ -186,12 +186,12 @@ class Window:
 
 
 def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy) -> Window:
-    """Read all groups of a context, or of a large one those the budget can reach.
+    """Read the newest groups of a context, at least as many as the budget can hold.
 
-    Mandatory groups are included wherever they are.
+    A context within the budget is read completely. Mandatory groups are included at every position.
     """
     counters = context.counters
-    # Slots to read beyond the budget: enough to know which groups are complete, and for the lines of a receipt.
+    # Slots to read beyond the budget, to see which groups are complete, and to list items that do not fit.
     behind = min(TAIL_REACH * policy.fresh_tail_count + MAX_ATOM_MESSAGES, counters.active_messages)
     margin = max(behind, LINES_LEFT_OUT)
     fits = counters.active_tokens <= budget
@@ -206,7 +206,7 @@ def read_window(context: ContextSlots, *, budget: int, policy: CompactionPolicy)
             sum([slot.message_id is not None for slot in slots]) == counters.active_messages
             and sum_tokens(slots) > budget
         ):
-            # Farther back are only summaries, each of which is a group by itself.
+            # All older slots are summaries, and each summary is a group of its own, so no group is incomplete.
             return Window(groups, begins=1, newest=newest, edge=slots[0].ordinal)
         edge = edge_of(groups)
         if edge is not None and is_enough(groups, edge=edge, budget=budget, policy=policy):

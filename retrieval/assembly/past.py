@@ -1,7 +1,7 @@
 """Read a context as of a past moment, from messages, summaries and lineage.
 
-A message exists from its `recorded_at` on; a summary from its `created_at` on, in place of its sources or of the
-summary it superseded. Settings are the current ones, as past ones are not stored.
+A message is in the context from its `recorded_at` on. A summary is in it from its `created_at` on, and replaces its
+sources or the summary that it supersedes. The current settings apply, because earlier settings are not stored.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _RUN = re.compile(r"run_[0-9a-zA-Z]+")
 
 @dataclass(frozen=True)
 class PastContext:
-    """A past context, all of it read by one statement."""
+    """A past context; one SQL statement has read all of it."""
 
     conversation_id: int
     moment: Moment
     whole: SlotPage
-    # The seqs that are not on the path to its head.
+    # The ranges of seqs that were not on the path to the head of that moment.
     off_path: str = WHOLE.inactive
 
     @cached_property
@@ -80,8 +80,8 @@ class PastContext:
 def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
     """Read the context as of a seq, a time or a run.
 
-    Raises Invalid for what is none of these and for a seq beyond the last message, NotFound for a run that is not of
-    this conversation.
+    Raises Invalid for any other value and for a seq after the last message. Raises NotFound for a run that is not one
+    of this conversation.
     """
     conversation_id = conversation.conversation_id
     kind, given = _parse(as_of, message_count=conversation.counters.message_count)
@@ -90,14 +90,14 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     values: dict[str, Any] = {
         "id": conversation_id,
         "as_of": given,
-        # Whether what was created at exactly its time is included.
+        # Whether rows that were created at exactly that time are included.
         "upto": kind != "moment_after_seq",
         "sought": array(sought),
         "overhead": MESSAGE_OVERHEAD_TOKENS,
     }
     path = _path_at(conversation, kind, values) if conversation.moves else WHOLE
     values |= path.values
-    # A given time is not read back, as PostgreSQL can return times that Python cannot represent.
+    # A given time is not read back from PostgreSQL, which could return a time that Python cannot represent.
     time_found = "time" if given_time is None else "NULL::timestamptz"
     statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
     if conversation.quarantined:
@@ -114,7 +114,7 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
 
 
 def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -> Path:
-    """The path to the head of the moment, with the summaries created by then."""
+    """The path to the head of that moment, with the summaries that existed then."""
     statement = _SQL["path_at_moment"].format(moment=_SQL[kind])
     [(seq, time, off)] = rows(statement, {**values, "is_seq": kind == "moment_after_seq"})
     kept = kept_summaries(conversation.pk, off, before=time, upto=bool(values["upto"]), last=seq)
@@ -122,9 +122,9 @@ def _path_at(conversation: Conversation, kind: str, values: Mapping[str, Any]) -
 
 
 def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Convert the rows to those of `page_in`, with the cost of each summary.
+    """Convert the rows to the format of `page_in`, and add missing token costs.
 
-    The cost of a summary that has left the context is not stored, so it is counted again.
+    The token cost of a summary that is no longer in the context is not stored, so it is computed again.
     """
     count = TokenEstimator.from_settings().count
     priced = []
@@ -138,7 +138,7 @@ def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int | str | datetime]:
-    """Return the statement for a seq, time or run, and its value; or raise Invalid."""
+    """Return the name of the statement for a seq, time or run, and the parsed value."""
     text = str(as_of)
     if _SEQ.fullmatch(text):
         if int(text) > message_count:

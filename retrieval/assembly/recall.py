@@ -1,4 +1,4 @@
-"""Add the hits of a query, also from below summaries; cut long messages."""
+"""Add the hits of a query to the groups of a context; cut long messages."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from retrieval.assembly.types import AssemblyReason
 from retrieval.search.page import FoundRow
 from retrieval.search.snippets import Needles, passage
 
-# The most hits of the query that are considered.
+# The maximum number of hits that are considered.
 HITS = 200
-# For how many hits that are tool calls or results the rest of the exchange is looked up; and how many seqs the messages
-# of one exchange are mostly apart.
+# If a hit is a tool call or result, the rest of the exchange is read, for this many hits. Messages of one exchange are
+# usually at most BESIDE seqs apart.
 EXCHANGES = 12
 BESIDE = 4
 
-# A hit larger than LARGEST_SHARE of the tokens for hits is cut, but at most MOST_IN_PART of them. The fresh tail is cut
-# if mandatory groups exceed SHARE_OF_MANDATORY of the budget. docs/figures.md compares other values.
+# A hit that is larger than LARGEST_SHARE of the tokens for hits is cut, but at most MOST_IN_PART hits are. The fresh
+# tail is cut if mandatory groups exceed SHARE_OF_MANDATORY of the budget. docs/figures.md compares other values.
 LARGEST_SHARE, MOST_IN_PART, SHARE_OF_MANDATORY = 0.125, 48, 0.75
-# The characters of a passage, and the fewest tokens of a message that is cut to one.
+# A cut message is shown as a passage of PASSAGE characters. Messages with fewer than LONG tokens are never cut.
 PASSAGE, LONG = 400, 150
 
 
 def with_recalled(context: ContextSlots, window: Window, hits: Sequence[FoundRow]) -> list[Group]:
-    """Add the query's hits, and the summaries above them, to the window's groups."""
+    """Add the hits, and the summaries that replace hits, to the groups of the window."""
     last_seq = context.counters.message_count
     hits = [hit for hit in hits if hit.order_place <= last_seq]
     best = max((hit.worth for hit in hits), default=0.0)
@@ -69,7 +69,7 @@ def with_recalled(context: ContextSlots, window: Window, hits: Sequence[FoundRow
 def _exchanges(
     context: ContextSlots, messages: Sequence[Candidate], known: Collection[int]
 ) -> list[tuple[Candidate, ...]]:
-    """Each message with the tool call and results that it is part of, if any."""
+    """Group each message with the tool call and results of its exchange, if any."""
     groups: list[tuple[Candidate, ...]] = []
     taken: set[int | None] = set()
     places: set[int] = set()
@@ -90,7 +90,7 @@ def _exchanges(
         else:
             exchange = None
         if exchange is not None and not any(each.message_id in taken for each in exchange):
-            # What the context shows already, such as a pinned question within the exchange, is not added again.
+            # Messages that the context already has, such as a pinned question in the exchange, are not added again.
             groups.append(tuple(each for each in exchange if each.message_id not in known))
             taken.update(each.message_id for each in exchange)
     return groups
@@ -101,7 +101,7 @@ def _is_of_an_exchange(message: Candidate) -> bool:
 
 
 def _next_places(seqs: Iterable[int]) -> set[int]:
-    """Choose the seqs to look around in one query; close ones count as one."""
+    """Choose seqs whose neighbours one query reads; seqs within BESIDE count as one."""
     chosen: set[int] = set()
     apart = 0
     for seq in seqs:
@@ -113,7 +113,7 @@ def _next_places(seqs: Iterable[int]) -> set[int]:
 
 
 def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) -> tuple[Candidate, ...] | None:
-    """The exchange that contains this seq; None if it may go beyond what was read."""
+    """The exchange that contains this seq; None if messages of it may be unread."""
     first, last = max(1, seq - MAX_ATOM_MESSAGES), min(last_seq, seq + MAX_ATOM_MESSAGES)
     near = neighbours[bisect_left(neighbours, first, key=by_ordinal) : bisect_right(neighbours, last, key=by_ordinal)]
     for atom in atoms(near):
@@ -126,7 +126,7 @@ def _exchange_at(seq: int, neighbours: Sequence[Candidate], *, last_seq: int) ->
 
 @dataclass(frozen=True)
 class Shortening:
-    """Cuts long messages to passages where whole ones would crowd out hits."""
+    """Cuts long messages to passages, so that more hits fit into the budget."""
 
     lexemes: Mapping[str, float]
     budget: int
@@ -137,11 +137,11 @@ class Shortening:
         return Needles.of(self.lexemes)
 
     def of(self, groups: Sequence[Group]) -> list[Group]:
-        """Replace some long messages of the groups by passages.
+        """Replace some long messages by passages of them.
 
-        First messages of the fresh tail, oldest first, until the mandatory groups leave enough tokens; never the newest
-        question or what follows it. Then large hits, if not all hits fit; the best of them stay whole as far as the
-        tokens allow.
+        First, messages of the fresh tail are cut, oldest first, until the mandatory groups leave enough tokens. The
+        newest question and the messages after it are never cut. Then, if not all hits fit, large hits are cut. With the
+        remaining tokens, the best of them are shown in full after all.
         """
         groups = self._with_room(groups)
         room = room_of_hits(groups, self.budget)
@@ -163,7 +163,7 @@ class Shortening:
         return [parts.get(group.newest, group) for group in groups]
 
     def _with_room(self, groups: Sequence[Group]) -> list[Group]:
-        """Cut messages of the fresh tail where mandatory groups leave too few tokens."""
+        """Cut messages of the fresh tail if mandatory groups leave too few tokens."""
         mandatory = [group for group in groups if group.mandatory]
         excess = sum(group.tokens for group in mandatory) - int(self.budget * SHARE_OF_MANDATORY)
         if excess <= 0:
@@ -179,7 +179,7 @@ class Shortening:
         return shown
 
     def _parts(self, groups: Iterable[Group]) -> dict[tuple[int, bool], Group]:
-        """Map the place of each group to the group with its long messages cut."""
+        """Cut the long messages of each group; the keys are the groups' positions."""
         groups = list(groups)
         ids = [each.message_id for group in groups for each in group.candidates if each.tokens >= LONG]
         cut = {message.message_id: message for message in messages_of(list(filter(None, ids))) if can_be_cut(message)}

@@ -1,6 +1,6 @@
-"""Keep the newest receipts of each conversation, read them back, compare them.
+"""Store the newest receipts of each conversation, read them, and compare them.
 
-The id of a receipt is a hash of its content: the same context, assembled again in the same way, has the same receipt.
+The id of a receipt is a hash of its content. So the same context, assembled again in the same way, has the same id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from retrieval.assembly.types import (
 )
 from retrieval.models import AssemblyReceipt
 
-# How many old receipts one new one deletes: more than one only after the setting was lowered.
+# A new receipt deletes at most this many old ones. More than one is deleted only after the setting was lowered.
 _AT_ONCE = 20
 _SQL = load("retrieval/receipts.sql")
 _LINE = tuple(each.name for each in fields(ReceiptLine))
@@ -38,7 +38,7 @@ _RECEIPT, _OUTLINE = TypeAdapter(KeptReceipt), TypeAdapter(ReceiptOutline)
 
 
 def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledContext:
-    """Store the receipt. Returns the context with its id and the ids it displaced."""
+    """Store the receipt; return the context with its id and the ids that it deleted."""
     moment = context.as_of
     figures = {
         "last_seq": last_seq,
@@ -69,15 +69,15 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
 
 
 def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
-    """Read a stored receipt. Raises NotFound if the caller can see none of this id."""
+    """Read a stored receipt; raises NotFound if the scope does not have it."""
     row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
-    # Those kept by earlier versions lack the last fields.
+    # Receipts from older versions of LCM do not have the last fields.
     lines = [dict(zip(_LINE, values, strict=False)) for values in row.lines]
     return _RECEIPT.validate_python({**_values(row), "lines": lines})
 
 
 def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
-    """The kept receipts of a conversation, newest first, without their decisions."""
+    """List the stored receipts of a conversation, newest first, without their lines."""
     rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
     if before_receipt is not None:
         last = _found(rows, before_receipt)
@@ -86,7 +86,7 @@ def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> l
 
 
 def _values(row: AssemblyReceipt) -> dict[str, Any]:
-    """The fields of a receipt that are stored beside its lines."""
+    """The fields of a receipt, except its lines."""
     return {
         **row.figures,
         "receipt_id": row.receipt_id,
@@ -106,7 +106,7 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
 
 
 def _hash(query: str | None) -> str | None:
-    # A query may hold private words; the hash still shows whether two are equal.
+    # The query itself is not stored, because it may be private. Two equal queries have the same hash.
     return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -147,7 +147,7 @@ def _included(lines: Iterable[ReceiptLine]) -> dict[str, ReceiptLine]:
 
 
 def _standing_for(line: ReceiptLine, summaries: Iterable[ReceiptLine]) -> str | None:
-    """The new summary whose range holds this one; summaries do not overlap."""
+    """The id of the new summary that contains this item; summaries do not overlap."""
     return next(
         (each.id for each in summaries if each.first_seq <= line.first_seq and line.last_seq <= each.last_seq), None
     )

@@ -1,7 +1,7 @@
-"""Select what a model sees: groups and a budget in, a receipt out. Pure.
+"""Select what a model sees, within a token budget, and write the receipt; no I/O.
 
-A *candidate* is one context item, or a message that a query found. A *group* goes in whole or not at all: a summary, a
-message, a tool call with its results. The planner decides where the fresh tail and the groups are.
+A *candidate* is one context item, or a message that a query found. A *group* is a summary, a message, or a tool call
+with its results; it is included completely or not at all. The planner decides on the fresh tail and the groups.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from compaction.policy import CompactionPolicy
 from conversations.types import ContextItemType, Role
 from retrieval.assembly.types import AssemblyReason, LeftOut, ReceiptLine
 
-# How many of the newest items that did not fit have a receipt line of their own.
+# Up to this many of the newest items that did not fit get a receipt line each. One line sums up the others.
 LINES_LEFT_OUT = 100
 
-# Half of what the mandatory part leaves goes to messages that answer the query, the other half to everything else.
+# The share of the tokens not used by mandatory groups that is for hits of the query; the rest is for other groups.
 SHARE_OF_HITS = 0.5
 
-# How much a message's age counts beside how well it answers: enough to choose between two that answer equally well.
-# More costs evidence: 0.2 loses one in twenty of the messages that answer a question, at 1,000 tokens.
+# The weight of recency in the score of a hit, just large enough to order hits of equal relevance. A larger weight loses
+# relevant messages: with 0.2 and a budget of 1,000 tokens, one in twenty of those that answer a question.
 WEIGHT_OF_RECENCY = 0.05
 
 by_ordinal = attrgetter("ordinal")
@@ -34,9 +34,9 @@ _place = attrgetter("ordinal", "is_recalled")
 
 
 class Passage(NamedTuple):
-    """The characters of a message that are shown, from `begin` to before `end`.
+    """The range of a message's characters that is shown: from `begin` up to `end`.
 
-    The whole message costs `tokens_left_out` more.
+    The character at `end` is not included. The whole message would cost `tokens_left_out` more tokens.
     """
 
     begin: int
@@ -45,7 +45,7 @@ class Passage(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A slot that may be shown, or a message from below a summary.
+    """A slot of the context, or a message that a summary in the context replaces.
 
     The ordinal of a message is its seq.
     """
@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
     is_answer: bool = False
     last_seq: int = 0
     is_recalled: bool = False
-    # The part that is shown, if it is not the whole message.
+    # The range that is shown; None if the whole message is shown.
     passage: Passage | None = None
 
     @property
@@ -84,19 +84,19 @@ class Candidate(NamedTuple):
 
     @property
     def whole(self) -> Candidate:
-        """The same, shown as a whole."""
+        """This candidate, shown in full."""
         if self.passage is None:
             return self
         return self._replace(tokens=self.tokens + self.passage.tokens_left_out, passage=None)
 
     @property
     def place(self) -> tuple[int, bool]:
-        """Its place in the history; a recalled message follows its summary."""
+        """Its position in the context; a recalled message comes after its summary."""
         return self.ordinal, self.is_recalled
 
 
 class Group(NamedTuple):
-    """Candidates that go in together, with how well they answer the query."""
+    """Candidates that are included together, with their hits and relevance score."""
 
     candidates: tuple[Candidate, ...]
     mandatory: AssemblyReason | None = None
@@ -109,7 +109,7 @@ class Group(NamedTuple):
 
     @property
     def newest(self) -> tuple[int, bool]:
-        """The place of its last candidate: how new it is as a whole."""
+        """The position of its last candidate, which is the recency of the group."""
         return self.candidates[-1].place
 
     @property
@@ -133,7 +133,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """Every decision, in the order it was made: what was taken, and what was refused."""
+    """All decisions, in the order they were made: taken and refused candidates."""
 
     taken: tuple[Decision, ...]
     refused: tuple[Decision, ...]
@@ -142,12 +142,12 @@ class Selection:
 
     @property
     def included(self) -> tuple[Candidate, ...]:
-        """The candidates that go in, oldest first."""
+        """The candidates that are included, oldest first."""
         return tuple(sorted([decision.candidate for decision in self.taken], key=_place))
 
 
 def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Group]:
-    """Group slots that go in whole, oldest first, and mark the mandatory ones."""
+    """Group slots that belong together, oldest first; mark the mandatory groups."""
     together = atoms(slots)
     protected = fresh_tail(slots, policy, groups=together)
     groups = [
@@ -166,14 +166,14 @@ def groups_of(slots: Sequence[Candidate], policy: CompactionPolicy) -> list[Grou
         if others:
             in_tail = others[-1].ordinal in protected.tail
             groups.append(Group(others, AssemblyReason.FRESH_TAIL if in_tail else None))
-    # Slots of a context differ in their ordinals.
+    # No two slots of a context have the same ordinal, so this order is unique.
     return sorted(groups, key=lambda group: group.candidates[-1].ordinal)
 
 
 def edge_of(groups: Iterable[Group]) -> int | None:
-    """The ordinal from which on every group is known to be complete, if any.
+    """The ordinal from which on all groups are certainly complete; None if unknown.
 
-    A context is read from its newest end, so the oldest group may continue in what was not read yet.
+    A context is read newest first, so the oldest groups may continue in slots that are not read yet.
     """
     seen = 0
     for group in groups:
@@ -186,14 +186,14 @@ def edge_of(groups: Iterable[Group]) -> int | None:
 
 
 def inside(groups: Iterable[Group], edge: int) -> list[Group]:
-    """The groups from the edge on, and the mandatory ones before it."""
+    """The groups from `edge` on, and the mandatory groups before it."""
     return [group for group in groups if group.mandatory or group.candidates[0].ordinal >= edge]
 
 
 def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: CompactionPolicy) -> bool:
-    """Whether the groups from the edge on are more than the budget can hold.
+    """Whether the groups from `edge` on exceed the budget and have the fresh tail.
 
-    The whole fresh tail must be among them. System messages and a pinned question may be older; they are read apart.
+    System messages and a pinned question may be before `edge`, because they are read separately.
     """
     near: list[Candidate] = []
     for group in groups:
@@ -208,7 +208,7 @@ def is_enough(groups: Iterable[Group], *, edge: int, budget: int, policy: Compac
 def with_hits(
     groups: Iterable[Group], scores: Mapping[int, float], covers: Mapping[str, Collection[int]]
 ) -> list[Group]:
-    """The groups with the hits that each shows or covers, and their score."""
+    """Add to each group its hits (shown or replaced by a summary) and the best score."""
     marked = []
     for group in groups:
         shown = {candidate.message_id for candidate in group.candidates if candidate.message_id in scores}
@@ -219,16 +219,16 @@ def with_hits(
 
 
 def score(*, worth: float, best: float, seq: int, last_seq: int) -> float:
-    """Score a hit: mostly by how well it answers, a little by how new it is."""
+    """Score a hit: relevance relative to the best hit, plus a small recency term."""
     relative = max(0.0, worth / best) if best > 0 else 0.0
     return (1 - WEIGHT_OF_RECENCY) * relative + WEIGHT_OF_RECENCY * seq / max(last_seq, 1)
 
 
 def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = ()) -> Selection:
-    """Select mandatory groups, then answers to the query, then the newest.
+    """Select mandatory groups, then hits of the query, then the newest groups.
 
-    The newest are taken up to the first group that does not fit, so that there are no gaps between them. Tokens left
-    then go to further hits. Ids in `withheld` are refused first.
+    The newest groups are taken up to the first one that does not fit, so that there are no gaps between them. Remaining
+    tokens are used for further hits. Candidates whose ids are in `withheld` are never selected.
     """
     quarantined: list[Candidate] = []
     if withheld:
@@ -241,7 +241,7 @@ def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = 
     answers = _take_answers(basket, [group for group in open_groups if group.hits], budget)
     rest = [group for group in open_groups if group.candidates[0].place not in answers] if answers else open_groups
 
-    # Whatever is recalled answers the query.
+    # A recalled message is always in a group with a hit.
     recalled = [group for group in rest if group.hits and group.is_recalled]
     own = [group for group in rest if not (group.hits and group.is_recalled)] if recalled else rest
     left: list[Group] = []
@@ -272,14 +272,14 @@ def select(groups: Sequence[Group], *, budget: int, withheld: Collection[str] = 
 
 
 class _Basket:
-    """The candidates taken so far, and their total of tokens."""
+    """The candidates taken so far, and their total number of tokens."""
 
     def __init__(self) -> None:
         self.total = 0
         self.decisions: list[Decision] = []
 
     def take(self, group: Group, reason: AssemblyReason, most: float = inf) -> bool:
-        """Add the group if the total stays within `most`. Returns whether it did."""
+        """Add the group if the total stays within `most`; return whether it was added."""
         total = self.total
         decisions = []
         for candidate in group.candidates:
@@ -293,12 +293,12 @@ class _Basket:
 
 
 def room_of_hits(groups: Iterable[Group], budget: int) -> int:
-    """The tokens available for messages that match the query."""
+    """The number of tokens available for messages that match the query."""
     return int(max(0, budget - sum(group.tokens for group in groups if group.mandatory is not None)) * SHARE_OF_HITS)
 
 
 def _take_answers(basket: _Basket, groups: Sequence[Group], budget: int) -> set[tuple[int, bool]]:
-    """Take hits within their share, then summaries of others; return the places."""
+    """Take hits within their share, then summaries of others; return the positions."""
     ceiling = basket.total + int(max(0, budget - basket.total) * SHARE_OF_HITS)
     messages = best_first(group for group in groups if not group.is_summary)
     taken = [group for group in messages if basket.take(group, AssemblyReason.RELEVANT, ceiling)]
@@ -313,13 +313,13 @@ def best_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _by_need(group: Group) -> tuple[bool, int, bool]:
-    """Sort key, in descending order: summaries whose hits are shown come last."""
+    """Sort key, descending: newest first; summaries whose hits are shown come last."""
     last = group.candidates[-1]
     return not (group.hits and group.is_summary), last.ordinal, last.is_recalled
 
 
 def _without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group], list[Candidate]]:
-    """Split the groups into what may be shown and the withheld candidates."""
+    """Split the groups into groups that may be shown and withheld candidates."""
     shown: list[Group] = []
     withheld: list[Candidate] = []
     for group in groups:
@@ -331,17 +331,17 @@ def _without(groups: Iterable[Group], ids: Collection[str]) -> tuple[list[Group]
 
 
 def left_out(selection: Selection, whole: LeftOut) -> LeftOut:
-    """What a selection leaves out of the context, whose totals are `whole`."""
+    """Count what a selection leaves out of the context, whose totals are `whole`."""
     return _less(whole, [decision.candidate for decision in selection.taken])
 
 
 def receipt(selection: Selection, missing: LeftOut, *, begins: int, edge: int | None) -> tuple[ReceiptLine, ...]:
     """List every decision in the order it was made.
 
-    What is missing and has no line of its own is summed in the last line. `begins` is the seq where the context begins;
-    nothing before `edge`, if given, was read.
+    The last line sums up the missing items that have no line of their own. `begins` is the seq where the context
+    begins. If `edge` is given, slots before it were not read.
     """
-    # Recalled messages are not in the context, so they do not count as missing from it.
+    # A recalled message is not in the stored context, so it is not counted as missing from it.
     recalled = [decision for decision in selection.refused if decision.candidate.is_recalled]
     items = [decision for decision in selection.refused if not decision.candidate.is_recalled]
     named, unnamed = items[:LINES_LEFT_OUT], items[LINES_LEFT_OUT:]
@@ -376,7 +376,7 @@ def _less(whole: LeftOut, candidates: Iterable[Candidate]) -> LeftOut:
 
 
 def _left_out_of(candidate: Candidate) -> int:
-    """The tokens that the context loses because this message is cut."""
+    """The number of tokens that the context loses because this message is cut."""
     return 0 if candidate.passage is None or candidate.is_recalled else candidate.passage.tokens_left_out
 
 

@@ -1,4 +1,4 @@
-"""Parse the action of a sub-agent: a JSON object within any text. Pure."""
+"""Parse the action of a sub-agent: a JSON object within other text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from annotated_types import Predicate
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-# Reasoning that a server left in front of the answer is no part of it.
+# Reasoning before the model's answer, which some servers do not remove.
 _THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _LONGEST_WORDS = 2_000
 _MOST_CITED = 200
-# The most places in a text where an object may begin.
+# The maximum number of positions in a text that are tried as the start of an object.
 _MOST_ATTEMPTS = 100
 _STRICT = ConfigDict(strict=True, str_strip_whitespace=True)
 
@@ -27,7 +27,7 @@ def _texts(cited: Any) -> tuple[str, ...]:
 
 Text = Annotated[str, Field(min_length=1)]
 Words = Annotated[Text, AfterValidator(lambda text: text[:_LONGEST_WORDS])]
-# Of a model's flags and lists, only values of the right type count; others are ignored, not refused.
+# In flags and lists from a model, values of the wrong type are ignored instead of refused.
 Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 
@@ -53,7 +53,7 @@ class Find(Action):
 
 @dataclass(frozen=True, config=_STRICT)
 class Describe(Action):
-    """Describe what an id names."""
+    """Describe the item with this id."""
 
     name = "describe"
     id: Words
@@ -102,11 +102,11 @@ _KINDS: dict[str, type[Action]] = {kind.name: kind for kind in (Find, Describe, 
 
 
 class NotAnAction(ValueError):
-    """A reply holds no valid action; the message tells the model why."""
+    """A model's reply has no valid action; the message explains to the model why."""
 
 
 def action_in(text: str) -> Action:
-    """Parse the action in a reply. Raises NotAnAction if there is no valid one."""
+    """Parse the action in a model's reply; raises NotAnAction if none is valid."""
     given = _object_in(text[thought.end() :] if (thought := _THOUGHT.match(text)) else text)
     name = given.get("action")
     if not isinstance(name, str) or not name.strip():
@@ -125,13 +125,13 @@ def action_in(text: str) -> Action:
 
 
 def as_json(action: Action) -> str:
-    """Serialize an action, to repeat it to the model."""
+    """Serialize an action for the transcript that the model gets."""
     return json.dumps({"action": action.name, **vars(action)}, ensure_ascii=False)
 
 
 def _object_in(text: str) -> Mapping[str, Any]:
-    """Find the first JSON object with the key `action`, whatever is around it."""
-    # Not strict, as models put line breaks into strings.
+    """Find the first JSON object with the key `action`; ignore all text around it."""
+    # `strict=False`, because models write line breaks inside strings.
     decoder = json.JSONDecoder(strict=False)
     place = text.find("{")
     for _ in range(_MOST_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Check the ids that an answer cites; if there is no answer, pick excerpts."""
+"""Check the ids that an answer cites; if there is no answer, select excerpts."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
 MOST_EXCERPTS = 20
-# A match gets at most half of the tokens that are left, best first, and at least 24: smaller excerpts say nothing.
+# Each excerpt, best first, gets at most half of the remaining tokens, but at least 24: less would say too little.
 _SHARE, _LEAST = 2, 24
-# How many characters before the match the excerpt of a long text begins.
+# The excerpt of a long text begins this many characters before the match.
 _BEFORE = 200
 
 
 def checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """Return the answer without ids beyond the grant, the valid ids, the removed."""
+    """Return the answer without ids outside the grant, valid ids, and removed ids."""
     if work.answer is None:
         return None, (), ()
     in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
     cited = [each for text in work.cited for each in names_in(text)]
     allowed = extent.within([*cited, *in_text])
     named_ids = list(dict.fromkeys(each.id for each in (*cited, *in_text)))
-    # Citations that are no ids at all are removed, too.
+    # Citations that contain no id are removed, too.
     removed = [id for id in named_ids if id not in allowed] + [text[:80] for text in work.cited if not names_in(text)]
     answer = without(work.answer, {each.id for each in in_text if each.id not in allowed}, instead="[unknown id]")
     return answer, tuple(id for id in named_ids if id in allowed), tuple(dict.fromkeys(removed))
@@ -57,7 +57,7 @@ def note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]
 
 
 def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room: int) -> tuple[QueryExcerpt, ...]:
-    """The best excerpts within the grant, best first, within `room` tokens."""
+    """Select excerpts from the texts of the grant, best first, within `room` tokens."""
     matches = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
     found = tuple(match for match in matches if not match.quarantined)
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]

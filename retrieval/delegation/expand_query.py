@@ -1,7 +1,7 @@
-"""Answer a question from summaries and what they stand for, under a grant.
+"""Answer a question from summaries and their sources, under a grant.
 
-The grant limits which items may be read, and how many tokens. Under it a language model works on the question; without
-a model, the best excerpts are picked. The ids in an answer are checked: they exist and may be read.
+The grant limits which items a language model may read for the question, and how many tokens. Without a model, the best
+excerpts are returned. Ids in an answer are removed unless they exist and the grant covers them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEEPEST = 3
 MOST_IDS = 50
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
-# What costs less than this share of one expansion, and takes at most this many calls, is as well opened directly.
+# The hint recommends direct reading if it costs at most this share of an expansion's tokens, and this many calls.
 _DIRECT_SHARE, _MOST_CALLS = 0.7, 3
 
 _SQL = load("retrieval/delegation.sql")
@@ -150,7 +150,7 @@ class Delegation:
         )
 
     def _named(self, ids: Sequence[str]) -> list[str]:
-        """Parse ids of summaries and messages. Raises NotFound for an unseen one."""
+        """Parse ids of summaries and messages; raises NotFound unless all are visible."""
         found = [_one(id) for id in ids]
         for each in found:
             if each.kind is ItemKind.SUMMARY:
@@ -168,7 +168,7 @@ class Delegation:
     def _workspace_of(self, item_ids: Sequence[str]) -> int:
         if self.engine.scope.workspace_id is not None:
             return self.engine.scope.workspace_id
-        # A grant belongs to one workspace, also where the caller sees all of them.
+        # A grant belongs to one workspace, even if the caller may read several.
         extent = Extent.of(item_ids, depth=1)
         found = rows(_WORKSPACES, [extent.conversations()])
         if len(found) > 1:
@@ -191,11 +191,11 @@ class Delegation:
         return SubAgent(client=client, reader=reader).look_into(question, lines)
 
     def _model(self) -> str | None:
-        """The first model of the chain of summarizers, if there is one."""
+        """The name of the first model in the chain of summarizers, if there is one."""
         return next((name for name in chain_of(self.chain) if name in MODELS), None)
 
     def _room(self) -> int:
-        """The tokens of read text that fit the model's window besides its prompts."""
+        """The number of tokens for read texts in the model's context window."""
         name = self._model()
         if name is None:
             return self.engine.policy.grant_tokens
@@ -211,7 +211,7 @@ class Delegation:
         return found
 
     def _hint(self, extent: Extent) -> RoutingHint:
-        """Whether opening everything directly fits one page and a few calls."""
+        """Decide whether reading everything directly is enough, and list the calls."""
         tokens = extent.tokens_below()
         calls = [f"lcm_expand summary_id={id} depth={extent.depth} include_messages=true" for id in extent.roots]
         calls += [
@@ -223,7 +223,7 @@ class Delegation:
 
 
 def _one(id: str) -> Named:
-    """Parse the id of a summary or message in a text. Raises NotFound, Invalid."""
+    """Parse the id of a summary or message in a text; raises NotFound, Invalid."""
     found = named(id) or next(iter(names_in(id)), None)
     if found is None:
         raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")

@@ -1,4 +1,4 @@
-"""Find what a grant reaches: the items it names and those below them."""
+"""Find the items that a grant covers: the items it names and their sources."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import GrepScope, ItemKind, Match
 
-# How many messages before and after a raw message are granted with it, as one alone seldom answers anything.
+# A grant for a raw message covers this many messages before and after it: one alone seldom answers a question.
 _NEIGHBOURS = 2
 
-# The most matches of one search that are checked against the grant; and the most summaries searched one by one.
+# The maximum number of matches of one search, and the maximum number of summaries that are searched one by one.
 _MOST_LOOKED_AT, _MOST_SEARCHES = 50, 8
 
 _SQL = load("retrieval/delegation.sql")
@@ -23,7 +23,7 @@ _SQL = load("retrieval/delegation.sql")
 
 @dataclass(frozen=True)
 class Extent:
-    """What may be read: summaries, by level below the named ones, and messages."""
+    """The readable items: messages, and summaries with their level below the named."""
 
     roots: tuple[str, ...]
     depth: int
@@ -32,7 +32,7 @@ class Extent:
 
     @classmethod
     def of(cls, item_ids: Sequence[str], *, depth: int) -> Extent:
-        """Find the extent of these ids of summaries and messages, `depth` levels down."""
+        """Find the extent of these summaries and messages, `depth` levels down."""
         known = [found for found in map(named, item_ids) if found is not None]
         roots = tuple(each.id for each in known if each.kind is ItemKind.SUMMARY)
         found = rows(_SQL["summaries_within"], {"roots": list(roots), "depth": depth}) if roots else []
@@ -40,12 +40,12 @@ class Extent:
         return cls(roots=roots, depth=depth, levels=dict(found), messages=messages)
 
     def levels_left(self, summary_id: str) -> int:
-        """How many levels below this summary may still be opened; -1 if it is not within."""
+        """The number of levels below this summary that may be opened; -1 if not covered."""
         level = self.levels.get(summary_id)
         return -1 if level is None else self.depth - level
 
     def within(self, ids: Collection[Named]) -> frozenset[str]:
-        """Return those of the ids that exist and may be read."""
+        """Return the ids that exist and may be read."""
         found = {each.id for each in ids if each.kind is ItemKind.SUMMARY and each.id in self.levels}
         wanted = {each.number for each in ids if each.kind is ItemKind.MESSAGE and each.number < 2**63}
         held = self.messages & wanted
@@ -54,28 +54,28 @@ class Extent:
         return frozenset(found | {f"msg_{number}" for number in held})
 
     def conversations(self) -> list[int]:
-        """The conversations of the named summaries and messages."""
+        """The ids of the conversations of the named summaries and messages."""
         return [row[0] for row in rows(_SQL["conversations"], [array(self.messages), list(self.roots)])]
 
     def spans(self) -> list[tuple[int, int, int]]:
-        """The stretches of named messages: conversation, first and last seq."""
+        """The ranges of named messages: conversation id, first and last seq."""
         return [(id, first, last) for id, first, last in rows(_SQL["spans"], [array(self.messages)])]
 
     def tokens_below(self) -> int:
-        """The tokens of all that lies below the named summaries, and of the messages."""
+        """The number of tokens of all items below the named summaries, and of messages."""
         below = [summary_id for summary_id, level in self.levels.items() if level > 0]
         values = {"below": below, "messages": array(self.messages), "opened": self._opened()}
         return int(rows(_SQL["tokens_below"], values)[0][0])
 
     def _opened(self) -> list[str]:
-        """The summaries whose messages may be read."""
+        """The ids of the summaries whose messages may be read."""
         return [summary_id for summary_id, level in self.levels.items() if level < self.depth]
 
 
 def to_be_read(found: Sequence[Match]) -> list[str]:
     """Choose the ids that a grant for these matches names.
 
-    For a message, that is the summary made from it or, without one, the raw messages around it.
+    For a message, this is the summary made from it. If there is none, these are the message and its neighbours.
     """
     numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
     around: dict[str, list[str]] = {}
@@ -86,7 +86,7 @@ def to_be_read(found: Sequence[Match]) -> list[str]:
 
 
 def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit: int) -> tuple[Match, ...]:
-    """The best matches within the grant, by the ranking of grep."""
+    """Search the texts of the grant; return the matches that grep ranks best."""
     found: dict[str, Match] = {}
     for narrowed in _searches(extent):
         try:
@@ -104,7 +104,7 @@ def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit
 
 
 def _searches(extent: Extent) -> Iterator[dict[str, Any]]:
-    """Yield filters for searches that find little beyond what the grant allows."""
+    """Yield filters for searches that find few items outside the grant."""
     conversations = extent.conversations()
     if len(extent.roots) > _MOST_SEARCHES:
         yield from ({"conversation_id": each, "scope": GrepScope.BOTH} for each in conversations)

@@ -21,25 +21,25 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named
 from retrieval.types import Description, ExpandedItem, ItemKind, Match
 
-# The most tokens of one result: several small ones show a model more than one that uses up the grant.
+# The maximum tokens of one result: several small results are better for a model than one that uses up the grant.
 MOST_AT_ONCE = 2_000
 MOST_MATCHES = 12
-# The tokens of an item's heading, and of the line that says how to continue.
+# The tokens reserved for the heading of an item, and for the line that says how to continue.
 _HEADING_TOKENS, _MORE_TOKENS = 30, 40
-# If the headings do not fit, a smaller page is read.
+# If a page with its headings does not fit, a smaller page is read: by at least this factor, up to this many attempts.
 _ATTEMPTS, _SMALLER = 3, 0.7
 _DELEGATING = ("expand_query", "lcm_expand_query", "delegate")
 
 
 class Read(NamedTuple):
-    """The result of an action, as text for the model, and its tokens."""
+    """The result of an action: a text for the model, and its number of tokens."""
 
     text: str
     tokens: int
 
 
 class Page(NamedTuple):
-    """The beginning of an expansion, or the place where it continues."""
+    """A page of an expansion: the first page, or the page at the cursor."""
 
     summary_id: str
     depth: int
@@ -49,7 +49,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class GrantedReader:
-    """Reads under one grant, and remembers where results that were cut continue."""
+    """Carries out the reads under one grant; `pages` are the next pages of results."""
 
     engine: RetrievalEngine
     grants: Grants
@@ -58,7 +58,7 @@ class GrantedReader:
     pages: dict[str, Page] = field(default_factory=dict)
 
     def read(self, action: Action) -> Read:
-        """Carry out an action. A refusal is counted on the grant, and raised."""
+        """Carry out an action; count a refusal on the grant, and raise it."""
         match action:
             case Find(query=query):
                 return self._reserved(lambda room: fit(self._found(query), room, self._count))
@@ -80,7 +80,7 @@ class GrantedReader:
         raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
 
     def _reserved(self, answer: Callable[[int], str]) -> Read:
-        """Reserve tokens, make the result within them, and count what it used."""
+        """Reserve tokens, build a result of at most this size, and count its tokens."""
         with self.grants.reserve(grant_id=self.grant.grant_id, wanted=MOST_AT_ONCE) as room:
             text = answer(room.tokens)
             room.used = min(room.tokens, self._count(text))
@@ -93,14 +93,14 @@ class GrantedReader:
         return self.grants.count_refusal(grant_id=self.grant.grant_id, refusal=refusal)
 
     def _within(self, id: str) -> Named:
-        """Parse an id that may be read. Any other raises NotFound, as an unknown one."""
+        """Parse an id. Raises NotFound if it is unknown or outside the grant."""
         found = named(id)
         if found is None or not self.extent.within([found]):
             raise self._refused(NotFound(f"There is no {id[:80]!r} that you may read."))
         return found
 
     def _levels(self, summary_id: str, depth: int) -> int:
-        """How many levels to open: those requested, as far as the grant allows."""
+        """The number of levels to open: as requested, but at most what the grant allows."""
         left = self.extent.levels_left(summary_id)
         if left < 1:
             raise self._refused(
@@ -121,7 +121,7 @@ class GrantedReader:
         head = f"{found.id} [{_place(found)}], {counted(found.token_count or 0, 'token')}"
         if found.kind is ItemKind.MESSAGE:
             return f"{head}, {found.role}, {found.created_at:%Y-%m-%d %H:%M}"
-        # Other sources are beyond the grant.
+        # The grant does not cover other sources.
         sources = [source for source in found.sources if source in self.extent.levels]
         return "\n".join(
             [
@@ -139,7 +139,7 @@ class GrantedReader:
         return fit(f"{message.id} [{message.seq}, {message.role}]\n{content}", room, self._count)
 
     def _page(self, page: Page, room: int) -> str:
-        """A page of an expansion that fits `room` tokens, with its headings."""
+        """Render a page of an expansion, with headings, within `room` tokens."""
         cap = max(1, room - _MORE_TOKENS)
         for _ in range(_ATTEMPTS):
             result = self.engine.expand(
@@ -163,7 +163,7 @@ class GrantedReader:
 
 def _shown(item: ExpandedItem) -> str:
     who = item.role or f"{item.summary_kind} summary of {counted(item.descendant_count or 0, 'message')}"
-    # Of a message that comes in slices, the parts say nothing that the content does not.
+    # The parts of a message are not shown: for a message that comes in slices, they repeat its content.
     return f"{item.id} [{_place(item)}, {who}, {item.created_at:%Y-%m-%d %H:%M}]\n{item.content or _withheld(item)}"
 
 

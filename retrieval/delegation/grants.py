@@ -1,8 +1,8 @@
 """Issue read grants, count the tokens that are read under them, and revoke them.
 
-Before a read, its tokens are reserved under the lock of the grant's row, so concurrent readers together never get more
-than the cap. Reserved tokens count as used until the reader returns those it did not need; a reader that dies returns
-none.
+Each read first reserves tokens, while the grant's row is locked. So concurrent readers together never get more tokens
+than the cap. Reserved tokens count as used until the reader gives back the unused ones. If the reader's process dies,
+they stay used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from conversations.store.pages import after_row
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
-# Fewer tokens than this hold no useful answer.
+# A grant with fewer remaining tokens counts as used up, because a result would be too small to be useful.
 LEAST_ROOM = 32
-# How long expired grants stay listed, with what was read and refused.
+# How long expired grants are kept, with their counts of reads and refusals.
 KEPT = timedelta(days=30)
 _MOST_REMOVED = 100
 
@@ -47,7 +47,7 @@ _REFUSALS: dict[GrantState, tuple[type[Forbidden], str]] = {
 
 @dataclass
 class Reservation:
-    """Reserved tokens; the reader sets `used` to how many it returned."""
+    """Reserved tokens; the reader sets `used` to the number of tokens it has read."""
 
     tokens: int
     used: int = 0
@@ -55,7 +55,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Grants:
-    """The grants of one workspace, or, for the operator, of all."""
+    """The grants of one workspace or, for the site administrator, of all."""
 
     scope: Scope = EVERYTHING
     now: Callable[[], datetime] = timezone.now
@@ -107,7 +107,7 @@ class Grants:
         try:
             grant = self._found(grant_id)
         except NotFound as refusal:
-            # The owner sees that another workspace tried to use the grant.
+            # The refusal is counted on the grant, so its workspace sees that another workspace tried to use it.
             raise self.count_refusal(grant_id=grant_id, refusal=refusal) from None
         record = _record(grant, self.now())
         self._require(record)
@@ -115,9 +115,9 @@ class Grants:
 
     @contextmanager
     def reserve(self, *, grant_id: str, wanted: int) -> Iterator[Reservation]:
-        """Reserve at most `wanted` tokens for a read; unused ones are returned.
+        """Reserve at most `wanted` tokens for a read; at its end, give back unused ones.
 
-        If the grant is not active, counts and raises the refusal.
+        If the grant is not active, the refusal is counted and raised.
         """
         with transaction.atomic():
             grant = Grant.objects.select_for_update().get(pk=grant_id)
@@ -134,7 +134,7 @@ class Grants:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") - (tokens - max(0, room.used)))
 
     def count_refusal(self, *, grant_id: str, refusal: LcmError) -> LcmError:
-        """Count a refusal on the grant by its code. Returns the refusal."""
+        """Count a refusal on the grant, by error code, and return the refusal."""
         with connection.cursor() as cursor:
             cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
         return refusal

@@ -1,8 +1,8 @@
 """Let a language model read under a grant, for a few turns and a limited time.
 
-No transaction is open during a model call. Its actions can only read, and not delegate. Stored texts go into its prompt
-between tags with a random number drawn for each turn, so that no text can close them; templates are filled once, and
-the values are never expanded as templates themselves.
+No database transaction is open during a model call. The model's actions can only read; it cannot delegate. In the
+prompt, stored texts are between tags. Each turn has new tags with a random number, so that no stored text can contain a
+closing tag. Templates are filled only once, so placeholders inside a stored text are not replaced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "templates" / "retrieval"
 _LAST_TURN = 'This is your last turn: answer now with the action "answer", from what you have read.'
 _NO_TOKENS = 'You may read no more: answer now with the action "answer", from what you have read.'
 _ANOTHER = "What is your next action?"
-# After so many replies in a row without a valid action, the work ends.
+# The work ends after this many replies in a row without a valid action.
 MOST_MISUNDERSTOOD = 3
 _SHOWN_OF_A_REPLY = 300
 
@@ -38,7 +38,7 @@ _TAKEN_BACK = {GrantState.REVOKED: Ending.GRANT_REVOKED, GrantState.EXPIRED: End
 
 @dataclass(frozen=True)
 class AgentStep:
-    """An action of the model, and the result it was shown."""
+    """An action of the model, and the result that it got."""
 
     action: str
     outcome: str
@@ -46,7 +46,7 @@ class AgentStep:
 
 @dataclass
 class Work:
-    """The work of a sub-agent: its steps and cost, its answer, and how it ended."""
+    """The work of a sub-agent: its steps, its answer, and how it ended."""
 
     ending: Ending = Ending.OUT_OF_TURNS
     answer: str | None = None
@@ -69,17 +69,17 @@ class SubAgent:
 
     @property
     def policy(self) -> RetrievalPolicy:
-        """The limits on its turns, its time and its answer."""
+        """The limits on the number of turns, the time and the length of the answer."""
         return self.reader.engine.policy
 
     def look_into(self, question: str, items: Sequence[str]) -> Work:
-        """Have the model work on a question. Returns its answer, or why there is none."""
+        """Have the model work on a question; return its answer or why there is none."""
         work, turns = Work(), list[AgentStep]()
         until = self.client.clock() + self.policy.query_seconds
         for left in range(self.policy.query_turns, 0, -1):
             grant = self.reader.grants.get_grant(grant_id=self.reader.grant.grant_id)
             if grant.state in _TAKEN_BACK:
-                # What was read under a grant that was revoked or has expired gives no answer.
+                # Without a valid grant, the texts that were read may not be used for an answer.
                 return work.ended(_TAKEN_BACK[grant.state])
             work.ending = Ending.OUT_OF_TURNS if grant.state is GrantState.ACTIVE else Ending.GRANT_EXCEEDED
             prompt = self._prompt(question, items, turns, turns_left=left, grant=grant)
@@ -98,7 +98,7 @@ class SubAgent:
         return work
 
     def _taken(self, reply: str, work: Work) -> AgentStep | None:
-        """Carry out the action of a reply. Returns None if that ends the work."""
+        """Carry out the action of a reply; return None if it ends the work."""
         try:
             action = action_in(reply)
         except NotAnAction as wrong:
@@ -124,16 +124,16 @@ class SubAgent:
     def _prompt(
         self, question: str, items: Sequence[str], turns: Sequence[AgentStep], *, turns_left: int, grant: GrantRecord
     ) -> Prompt:
-        """Build the prompt for the next action, texts between newly drawn tags."""
+        """Build the prompt for the next action; put each text between new random tags."""
         nonce = secrets.token_hex(8)
         tag = f"data-{nonce}"
 
         def harmless(text: str) -> str:
-            # No text can know the nonce; should one contain it, it is replaced.
+            # A stored text cannot know the nonce. If it contains the nonce by chance, the nonce is replaced there.
             return re.sub(re.escape(nonce), "(number)", clean(text), flags=re.IGNORECASE)
 
         def described(turn: AgentStep) -> str:
-            # The model's own actions are tagged, too, as they may quote stored text.
+            # The model's own actions are also between tags, because they may quote stored texts.
             return (
                 f"\nYou asked:\n<{tag}>\n{harmless(turn.action)}\n</{tag}>\n"
                 f"and were shown:\n<{tag}>\n{harmless(turn.outcome)}\n</{tag}>\n"

@@ -1,4 +1,4 @@
-"""List conversations with the tokens that fill each context."""
+"""List conversations with the tokens of their contexts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from conversations.types import ConversationRecord
 
-# The most pages; beyond them, search.
+# The maximum page number. Use the filter to find other conversations.
 MOST_PAGES = 10_000
 
 _SQL = load("retrieval/describe.sql")
 
 
 class BrowseSort(StrEnum):
-    """The order of conversations: largest or latest first, titles from A to Z."""
+    """How conversations are sorted: by title from A to Z, by all others descending."""
 
     UPDATED = "updated"
     ACTIVE_TOKENS = "active_tokens"
@@ -62,7 +62,7 @@ class ConversationOverview:
 
 @dataclass(frozen=True)
 class ConversationPage:
-    """One page of conversations; `total` counts those on all pages."""
+    """One page of conversations; `total` is the number of conversations on all pages."""
 
     conversations: Annotated[tuple[ConversationOverview, ...], Field(serialization_alias="items")]
     total: int

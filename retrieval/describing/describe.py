@@ -1,4 +1,4 @@
-"""Describe what an id names, and what opening it costs."""
+"""Describe the item with a given id, and how many tokens opening it costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retrieval.types import Description, ItemKind, MessageSpan
 MOST_IN_MANIFEST = 50
 MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
-# The reason shown for a summary that repeats a quarantined message, and for a message with a quarantined part.
+# The reason shown for a summary made from a quarantined message, and for a message with a quarantined part.
 _WITHHELD = "It repeats words that were quarantined after it was made, or one of its parts is quarantined."
 
 # The fields that a description copies from the row.
@@ -83,7 +83,7 @@ def _same(row: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _of_session(session_id: str, scope: Scope) -> Conversation | None:
-    """The one visible conversation of this session; None if there are several."""
+    """The conversation of this session id; None unless exactly one is visible."""
     if not is_storable(session_id):
         return None
     found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
@@ -158,7 +158,7 @@ def _file(file: LargeFile) -> Description:
 
 
 def _run(run_id: str, *, scope: Scope) -> Description:
-    """Describe the outcome of a run and the summaries it made; or raise NotFound."""
+    """Describe a compaction run: its outcome, and the summaries it made."""
     runs = scope.narrow(CompactionRun.objects.all())
     run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
     if run is None:
@@ -183,7 +183,7 @@ def _conversation(conversation: Conversation) -> Description:
     """Describe a conversation: its totals, its active context and its last run."""
     number = {"conversation_id": conversation.conversation_id}
     with snapshot():
-        # Reread in this snapshot, so that the counters agree with the rows.
+        # The row is read again in this snapshot, so that its counters agree with the other rows.
         conversation.refresh_from_db()
         shown = [outline(row) for row in rows(STATEMENTS["active_summaries"], {**number, "most": MOST_IN_MANIFEST})]
         raw = rows(STATEMENTS["raw_spans"], {**number, "from": 0, "upto": conversation.next_seq})

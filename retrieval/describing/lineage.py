@@ -1,4 +1,4 @@
-"""Read the lineage: all of a conversation's, or what depends on one item."""
+"""Read the lineage of a whole conversation, or of one item."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.ids import named, names_in
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan
 
-# Deeper than any lineage; it ends the recursion where a damaged one has a cycle.
+# No lineage has so many levels. The limit ends the recursion if a damaged lineage has a cycle.
 MOST_LEVELS = 1000
 _SQL = load("retrieval/describing/impact.sql")
 
 
 class Direction(StrEnum):
-    """Upstream: what derives from an item; downstream: what it was made from."""
+    """Upstream leads to items made from this one, downstream to its sources."""
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
@@ -35,12 +35,12 @@ class ImpactKind(StrEnum):
     MESSAGE = "message"
     SUMMARY = "summary"
     FILE = "file"
-    # The summary of a session, an arc or an epoch, which other conversations of its project can read.
+    # A session, arc or epoch summary, which other conversations of its project can read.
     SESSION_SUMMARY = "session_summary"
 
 
 class ImpactLabel(StrEnum):
-    """How an item at some distance is affected if the described one is wrong."""
+    """How an item is affected if the given item is wrong; depends on the distance."""
 
     WILL_BREAK = "WILL BREAK"
     LIKELY_AFFECTED = "LIKELY AFFECTED"
@@ -52,9 +52,9 @@ _LABELS = {1: ImpactLabel.WILL_BREAK, 2: ImpactLabel.LIKELY_AFFECTED}
 
 @dataclass(frozen=True)
 class ImpactItem:
-    """An item that the links lead to; fields that its kind lacks are empty.
+    """An item of the lineage; fields that do not apply to its kind are null.
 
-    `active`: it is in the active context; of a session summary, it is the current one.
+    `active`: the item is in the active context. For a session, arc or epoch summary: no other summary supersedes it.
     """
 
     id: str
@@ -69,30 +69,30 @@ class ImpactItem:
     superseded_by: str | None
     file_name: str | None
     level: Level | None
-    # The confidence of a summary, by its level.
+    # The confidence of a summary, which depends on its level.
     confidence: float | None
 
 
 @dataclass(frozen=True)
 class ImpactLevel:
-    """The items at one distance: all are counted, the nearest are listed."""
+    """The items at one distance. All are counted; the list may be incomplete."""
 
     distance: int
     count: int
     tokens: int
     active: int
-    # Only upstream: the sources of an item are not affected by it.
+    # Only upstream, because an item does not affect its sources.
     label: ImpactLabel | None = None
     items: tuple[ImpactItem, ...] = ()
 
 
 @dataclass(frozen=True)
 class Impact:
-    """What depends on an item, or what it was made from, by distance.
+    """The items made from an item, or its sources, grouped by distance.
 
-    `levels` count everything, and list the nearest items, or all of them (`items_complete`). `active`: whether the item
-    itself is in the active context. A superseded summary counts, and names its successor, which derives from the same
-    messages.
+    `levels` count all items and list the nearest ones; `items_complete` says whether all are listed. `active` is about
+    the given item. Superseded summaries are included. Their `superseded_by` names the successor, which is made from the
+    same messages.
     """
 
     id: str
@@ -108,7 +108,7 @@ class Impact:
 
 
 def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
-    """See `RetrievalEngine.impact`: three queries, and one more if it finds files."""
+    """Run three queries, and one more for files: see `RetrievalEngine.impact`."""
     with snapshot():
         kind, name, number, conversation_id = _source(id, scope)
         values = {
@@ -146,7 +146,7 @@ def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: flo
 
 
 def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | None]:
-    """Return the kind, id, number and conversation of an item; or raise NotFound."""
+    """Return the kind, id, number and conversation of an item; raises NotFound."""
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
     if found is None or found.kind not in _FINDERS:
         raise NotFound(
@@ -172,7 +172,7 @@ def _rows(name: str, direction: Direction, values: dict[str, Any]) -> list[tuple
 
 
 def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
-    """Make the items, by distance; a quarantined file gets no name."""
+    """Build the items, grouped by distance; hide the names of quarantined files."""
     found = records_of(ImpactItem, fetched)
     held = quarantined_files(item.id for item in found if item.kind is ImpactKind.FILE)
     items = [replace(item, file_name=None) if item.id in held else item for item in found]
@@ -180,7 +180,7 @@ def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
 
 
 def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
-    """See `RetrievalEngine.lineage`: five queries for any size."""
+    """Run five queries for a lineage of any size: see `RetrievalEngine.lineage`."""
     conversation = scope.conversation(conversation_id)
     whole = {"conversation_id": conversation_id, "from": 1, "upto": conversation.next_seq}
     return Lineage(

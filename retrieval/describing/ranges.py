@@ -1,4 +1,4 @@
-"""Describe what covers a range of messages, and what opening it costs."""
+"""Describe which summaries cover a range of messages, and the tokens to open it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NOW = "infinity"
 class CoveringNode:
     """An active summary that covers messages of a range.
 
-    `seqs_before` and `seqs_after` are how far it reaches beyond the range. `content` is its text, if it is one of the
-    first that together fit `LCM_MAX_EXPAND_TOKENS`.
+    `seqs_before` and `seqs_after` count the seqs outside the range that it also covers. `content` is the text of the
+    summary. It is null for summaries after the first ones whose texts together fit into `LCM_MAX_EXPAND_TOKENS`.
     """
 
     summary: SummaryOutline
@@ -35,18 +35,18 @@ class CoveringNode:
     seqs_before: int
     seqs_after: int
     content: str | None = None
-    # It is quarantined, or repeats quarantined words; its text is withheld.
+    # The summary is quarantined, or made from a quarantined item; its text is withheld.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """The active context's items for a range, and what opening it costs.
+    """The items of the active context for a range, and the tokens to open it.
 
     `nodes` and `raw_messages` together cover every message of the range. `manifest` lists the summaries below the nodes
-    that overlap the range, each with its `opening_tokens`, in order, or only the nearest (`manifest_complete`).
-    `first_seq` to `last_seq` is how far the nodes reach. `context_tokens` is the cost of the nodes and raw messages,
-    `message_tokens` that of all messages of the range.
+    that overlap the range, in order, each with its `opening_tokens`. If `manifest_complete` is false, it has only the
+    nearest ones. `first_seq` and `last_seq` are the ends of the range or, if the nodes reach further, of the nodes.
+    `context_tokens` is the total of the nodes and raw messages, `message_tokens` that of all messages of the range.
     """
 
     conversation_id: int
@@ -68,9 +68,9 @@ class RangeDescription:
 class RangeExpansion:
     """One page of the expansion of a range, in order.
 
-    `cursor` continues it, and is None at the end. An item of the active context has the conversation as its `of`. With
-    `keep_ends`, the last item is the last one of the range, whole or only its beginning, and `gap` are the messages
-    skipped before it.
+    `cursor` leads to the next page, and is None on the last page. An item of the active context has the conversation as
+    its `of`. With `keep_ends`, the page ends with the last item of the range, or with the beginning of that item; `gap`
+    is the range of messages that were skipped before it.
     """
 
     conversation_id: int
@@ -101,7 +101,7 @@ class Range(NamedTuple):
 
     @property
     def last_seq(self) -> int:
-        """The last message of the range that exists."""
+        """The seq of the last existing message in the range."""
         return min(self.to_seq, self.conversation.next_seq - 1)
 
     @property
@@ -110,7 +110,7 @@ class Range(NamedTuple):
 
     @property
     def beyond_the_end(self) -> str | None:
-        """A note for a range that goes beyond the end of the conversation."""
+        """A note if the range ends after the last message; otherwise None."""
         if self.last_seq == self.to_seq:
             return None
         return f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far."
@@ -122,14 +122,14 @@ class Range(NamedTuple):
 
 
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
-    """Make a range. Raises Invalid if it runs backwards, NotFound."""
+    """Make a range. Raises NotFound, and Invalid if `from_seq` is after `to_seq`."""
     if from_seq > to_seq:
         raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)
 
 
 def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[SummaryOutline, int]]:
-    """The covering summaries in order, each with its number of messages in range."""
+    """The summaries that cover the range, in order, each with its messages in range."""
     if not stretch.message_count:
         return []
     found = rows(STATEMENTS["covering"], {**stretch.values, "as_of": as_of})
@@ -139,7 +139,7 @@ def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[Summa
 def describe_range(
     *, conversation_id: int, from_seq: int, to_seq: int, text_tokens: int, scope: Scope
 ) -> RangeDescription:
-    """See `RetrievalEngine.describe_range`: six queries at most for any range."""
+    """Run at most six queries: see `RetrievalEngine.describe_range`."""
     with snapshot():
         stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
         found = covering(stretch)
@@ -186,7 +186,7 @@ def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:
 
 
 def _texts(summaries: Sequence[SummaryOutline], most_tokens: int) -> dict[str, str]:
-    """Read the texts of the first summaries, `most_tokens` together at most."""
+    """Read the texts of the first summaries, with at most `most_tokens` in total."""
     wanted = []
     for summary in summaries:
         most_tokens -= summary.token_count

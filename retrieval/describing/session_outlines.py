@@ -1,6 +1,6 @@
-"""Describe a session, arc or epoch summary: its text, its sources, what derives.
+"""Describe a session, arc or epoch summary: its text and its lineage links.
 
-Session summaries cover one conversation, arcs several sessions, epochs several arcs.
+A session summary covers one conversation, an arc several sessions, an epoch several arcs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OF_ROW = (
 
 
 def session_summary(scope: Scope, found: Named) -> SessionSummary:
-    """The row of a session, arc or epoch summary. Raises NotFound."""
+    """The row of a session, arc or epoch summary; raises NotFound."""
     return scope.find(SessionSummary.objects.readable(), "session summary", found.id, summary_id=found.id)
 
 
 def described_session(found: Named, scope: Scope) -> Description:
-    """Describe a session, arc or epoch summary, and its place in the lineage."""
+    """Describe a session, arc or epoch summary, with its sources and derived items."""
     summary = session_summary(scope, found)
     [relations] = rows(_SQL["relations"], {"summary_id": summary.pk})
     project, superseded_by, sources, spans, derived, messages, tokens = relations

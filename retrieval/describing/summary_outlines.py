@@ -1,4 +1,4 @@
-"""Read outlines, which are summaries without their text."""
+"""Read outlines: summaries without their text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from retrieval.types import SummaryOutline
 R = TypeVar("R")
 
 _SQL = load("retrieval/describe.sql")
-# `{outline}` in a statement is replaced by the fragment of that name.
+# The SQL fragment `outline` replaces `{outline}` in the other statements.
 STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
-# Fields without a column: they follow from the level.
+# Fields without a column, which are derived from the level.
 _OF_THE_LEVEL = ("confidence", "confidence_reason")
 _OUTLINE = TypeAdapter(SummaryOutline)
-# The columns of `{outline}`, and the distance that follows them.
+# The columns of `{outline}`, and after them the distance.
 _COLUMNS = (
     *(each.name for each in fields(SummaryOutline) if each.name not in ("distance", "superseded_by", *_OF_THE_LEVEL)),
     "superseded_by",
@@ -30,14 +30,14 @@ _COLUMNS = (
 
 
 def outline(row: Sequence[Any]) -> SummaryOutline:
-    """Make an outline from the columns of `{outline}` and a distance."""
+    """Build an outline from the columns of `{outline}` and a distance."""
     return _OUTLINE.validate_python(_values(_COLUMNS, row))
 
 
 def records_of(kind: type[R], rows: Iterable[Sequence[Any]]) -> tuple[R, ...]:
-    """Make records from rows that have their fields as columns, in that order.
+    """Build records from rows whose columns are the fields of `kind`, in their order.
 
-    The confidence of a summary is not among the columns: it follows from its level.
+    Rows have no column for the confidence of a summary, because it is derived from the level.
     """
     names = [each.name for each in fields(kind) if each.name not in _OF_THE_LEVEL]  # type: ignore[arg-type]
     adapter = _adapter(kind)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def _adapter(kind: Hashable) -> TypeAdapter[Any]:
 
 
 def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
-    """Sort by first seq, then widest first; each summary once, at least distance."""
+    """Sort by first seq, then deepest first; keep each summary once, the nearest."""
     nearest: dict[str, SummaryOutline] = {}
     for each in sorted(outlines, key=lambda each: abs(each.distance)):
         nearest.setdefault(each.summary_id, each)
@@ -67,5 +67,5 @@ def in_order(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
 
 
 def way_up(outlines: Iterable[SummaryOutline]) -> list[SummaryOutline]:
-    """Sort the summaries above an item, nearest first."""
+    """Sort the summaries that contain an item, nearest first."""
     return sorted(in_order(outlines), key=lambda each: -each.distance)

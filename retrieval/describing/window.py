@@ -1,7 +1,7 @@
 """Read a window of the lineage: the items between two seqs, now or after a run.
 
-It serves drawings: single messages are listed only where they are few, and single summaries only where they are wide
-enough to be drawn apart.
+The result is for drawings. Messages are listed one by one only if there are few. Summaries are listed one by one only
+if they are wide enough to be drawn separately.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from conversations.types import ConversationRecord, Level, Role
 from retrieval.describing.summary_outlines import records_of
 from retrieval.types import MessageSpan
 
-# A window of more messages does not list them one by one.
+# If a window has more messages, they are not listed.
 MOST_MESSAGES = 400
 MOST_RUNS = 1_000
-# The width of a bundle in columns of the drawing: wide enough to point at.
+# The width of a bundle, in columns of the drawing: wide enough to point at it with a mouse.
 BUNDLED_PARTS = 8
 
 _SQL = load("retrieval/lineage_window.sql")
@@ -37,7 +37,7 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 class WindowSummary:
     """A summary that overlaps the window.
 
-    `active`: it is in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
+    `active`: it was in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
     """
 
     summary_id: str
@@ -59,9 +59,9 @@ class WindowSummary:
 
 @dataclass(frozen=True)
 class WindowBundle:
-    """Adjacent summaries of one depth, too narrow to list, none of them active.
+    """Adjacent summaries of one depth that are too narrow to be drawn one by one.
 
-    `token_count` is that of the largest of them; `messages` counts what they cover, `source_tokens` their sources'.
+    None of them is active. `token_count` is that of the largest; `messages` and `source_tokens` are totals.
     """
 
     depth: int
@@ -75,7 +75,7 @@ class WindowBundle:
 
 @dataclass(frozen=True)
 class WindowMessage:
-    """A message of a narrow window; `raw`: no summary covers it at that moment."""
+    """A message of a narrow window; `raw`: no summary covered it at that moment."""
 
     message_id: int
     seq: int
@@ -86,7 +86,7 @@ class WindowMessage:
 
 @dataclass(frozen=True)
 class WindowRun:
-    """A run that made summaries, the last seq they cover, and its reason."""
+    """A compaction run that made summaries, and the last seq that these cover."""
 
     run_id: str
     finished_at: datetime
@@ -100,10 +100,10 @@ class WindowRun:
 class LineageWindow:
     """The items between two seqs of a conversation, at a moment.
 
-    `first_seq` and `last_seq` are the window, `message_count` the messages that existed at that moment. The fresh tail,
-    which is not summarized, begins at `tail_from_seq`. `raw` are the stretches that no summary covered. `messages` is
-    None where there are too many to list. `runs` are the newest runs that made summaries, oldest first, whatever the
-    window and the moment. `bundles` replace summaries that are too narrow for the resolution.
+    The window goes from `first_seq` to `last_seq`. `message_count` messages existed at that moment. The fresh tail,
+    which is not summarized, begins at `tail_from_seq`. `raw` lists the ranges that no summary covered. `messages` is
+    None if there are too many. `runs` lists the newest runs that made summaries, oldest first, independent of window
+    and moment. `bundles` replace summaries that are too narrow for the resolution.
     """
 
     conversation: ConversationRecord
@@ -131,7 +131,7 @@ def lineage_window(
     resolution: int | None,
     scope: Scope,
 ) -> LineageWindow:
-    """See `RetrievalEngine.lineage_window`: a few statements for any size."""
+    """Run a few queries for any size: see `RetrievalEngine.lineage_window`."""
     with snapshot():
         conversation = scope.conversation(conversation_id)
         time, count = _moment(conversation, as_of_run)
@@ -140,7 +140,7 @@ def lineage_window(
             raise Invalid(
                 f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
             )
-        # How many messages one column of the drawing covers: a narrower summary is not listed by itself.
+        # The number of messages in one column of the drawing. A narrower summary is not listed separately.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
         values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
         values["bundle_width"] = least * BUNDLED_PARTS
@@ -169,7 +169,7 @@ def lineage_window(
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:
-    """The end of the run and the last seq then; without a run, None and the last."""
+    """The end of the run and the last seq at that time; for now, None and the last."""
     if as_of_run is None:
         return None, conversation.counters.message_count
     values: dict[str, Any] = {"id": conversation.pk, "run": as_of_run}

@@ -1,4 +1,4 @@
-"""Expand summaries and ranges, page by page, down to every byte."""
+"""Expand summaries and ranges in pages, down to the exact text of every message."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
-# How many messages are listed for a page at once: about as many as it holds, by a typical size; at least a few.
+# One statement lists as many messages as a page holds with TOKENS_A_MESSAGE tokens each, at least FEWEST_AT_ONCE.
 FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
 _MORE = "There is more: expand with the same arguments and this cursor."
 _REFUSAL = (
     "This is not a cursor that expand gave for the same arguments, or it was changed, or what it goes through has "
     "changed"
 )
-# The fields that the description of a message takes from the page of its text.
+# The fields that the description of a message gets from a page of its text.
 _OF_A_PAGE = (
     "tokens", "content", "complete", "content_offset", "content_total", "parts", "parts_json", "parts_offset",
     "parts_total",
 )  # fmt: skip
 
 
-# Where an expansion begins.
+# The position at which every expansion begins: before all items.
 BEGINNING = Position(Key(0, -(2**31)))
 
 
 class Request(NamedTuple):
-    """The request a cursor belongs to: a summary, or a range as of a moment."""
+    """The request that a cursor belongs to: for a summary, or a range as of a moment."""
 
     of: str
     depth: int
@@ -55,7 +55,7 @@ class Request(NamedTuple):
         return write_cursor([self.as_of, *position.key, *position[1:]], of="expand", request=repr(self[:3]))
 
     def position(self, cursor: str | None) -> Position[Key]:
-        """Read a cursor. Raises Invalid (`bad_cursor`) if not of this request."""
+        """Read a cursor; raises Invalid (`bad_cursor`) if it is of another request."""
         if cursor is None:
             return BEGINNING
         values: list[Any] = read_cursor(cursor, of="expand", request=repr(self[:3]), refusal=_REFUSAL)
@@ -64,7 +64,7 @@ class Request(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """The items of a page, where the next one begins, and the gap, if any."""
+    """The items of a page, the position of the next page, and the gap, if any."""
 
     items: list[ExpandedItem]
     following: Position[Key] | None
@@ -73,14 +73,14 @@ class _Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Expansion:
-    """Reads what a summary was made from, or the contents of a range, in pages."""
+    """Reads the sources of a summary, or the contents of a range, in pages."""
 
     policy: RetrievalPolicy
     tokens: TokenEstimator
     scope: Scope = EVERYTHING
 
     def description(self, described: Description, *, token_cap: int | None, cursor: str | None) -> Description:
-        """Add a page of its text to the description of a message; return others as is."""
+        """Add a page of text to a description of a message; return others unchanged."""
         request = Request(described.id, 0, include_messages=True)
         position = request.position(cursor)
         if described.kind is not ItemKind.MESSAGE:
@@ -109,7 +109,7 @@ class Expansion:
         filling = self._filling(withheld_in([root.conversation_id]))
         page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
-            # Creating a summary counts as use, so one made today needs no second mark.
+            # Creating a summary marks the conversation as used. If that was today, it need not be marked again.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
         return ExpandResult(
             summary_id=summary_id,
@@ -146,7 +146,7 @@ class Expansion:
             else:
                 roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
                 outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
-            # The signature of the cursor covers the moment and the context as of then, so neither can be forged.
+            # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
             page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
@@ -180,19 +180,19 @@ class Expansion:
         items, following = filling.filled(outline.entries(start=position.key, at_once=at_once), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
-            # Nothing is left, or only the rest of the last item.
+            # There is no next page, or it only has the rest of the last item.
             return _Page(items, following)
         end = filling.beginning_of(last, cap // 2)
         items, following = filling.filled(
             outline.entries(start=position.key, at_once=at_once), position, cap - end.tokens
         )
-        # With fewer tokens, the page ends at the same place or earlier.
+        # With fewer tokens for it, this part of the page ends at the same position or earlier.
         begins = following.key.seq if following is not None else last.seq
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
 
 
 def _shared_fields(page: _Page) -> dict[str, Any]:
-    """The fields that the pages of a summary and of a range share."""
+    """The fields that a page of a summary and a page of a range have in common."""
     return {
         "items": tuple(page.items),
         "tokens": sum(item.tokens for item in page.items),
@@ -202,13 +202,13 @@ def _shared_fields(page: _Page) -> dict[str, Any]:
 
 
 def _now() -> datetime:
-    # The database's clock, by which summaries are dated.
+    # The time of the database, because the times of summaries come from it.
     [[now]] = rows("SELECT now()")
     return cast(datetime, now)
 
 
 def _moment_of(cursor: str) -> datetime:
-    """The moment in a range's cursor, as of which the context is read."""
+    """The moment in the cursor of a range; the context is read as of this moment."""
     values = unsigned_values(cursor)
     if not values or not isinstance(values[0], datetime):
         raise bad_cursor(_REFUSAL)

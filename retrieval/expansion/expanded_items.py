@@ -1,4 +1,4 @@
-"""Fill pages of an expansion with items, whole or sliced."""
+"""Fill the pages of an expansion with items; split items larger than a page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from retrieval.expansion.outline import Entry
 from retrieval.slices import Slice, as_json, cost_of, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
 
-# The most rows read at once; a page may end before, as parts cost tokens that entries do not count.
+# The maximum number of rows read at once; a page may end before the last, because entries do not count parts' tokens.
 READ_AT_ONCE = 1000
 
 _SQL = load("retrieval/expand.sql")
 
 
 def items_of(entries: Sequence[Entry], *, withheld: Collection[str] = ()) -> list[ExpandedItem]:
-    """Read one item for each entry; those in `withheld` come without text."""
+    """Read one item for each entry; items in `withheld` have no text."""
     message_ids = [entry.message_id for entry in entries if entry.message_id is not None]
     messages = {each.message_id: each for each in messages_of(message_ids)} if message_ids else {}
     summary_ids = [entry.summary_id for entry in entries if entry.message_id is None]
@@ -47,7 +47,7 @@ def _summaries(summary_ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedItem:
-    """Copy the item with only this slice of its text."""
+    """Copy the item, but with only this slice of its text."""
     return replace(
         whole,
         tokens=piece.tokens,
@@ -108,7 +108,7 @@ K = TypeVar("K", bound=tuple[Any, ...])
 
 
 class Position(NamedTuple, Generic[K]):
-    """Where a page begins: an item, and the offsets within its text and parts."""
+    """The start of a page: an item, and the offsets within its text and parts."""
 
     key: K
     content_offset: int = 0
@@ -120,7 +120,7 @@ class Position(NamedTuple, Generic[K]):
 
 
 class Placed(Protocol):
-    """An entry that can be opened: its place in the order, and its tokens."""
+    """An entry that can be opened; `key` is its sort key."""
 
     @property
     def key(self) -> Any: ...
@@ -141,19 +141,19 @@ class Filling(Generic[E]):
     def filled(
         self, entries: Iterator[E], position: Position[Any], cap: int
     ) -> tuple[list[ExpandedItem], Position[Any] | None]:
-        """Return the items of a page, and where the next page begins; None at the end.
+        """Return the items of a page, and the position of the next page, if there is one.
 
-        An item longer than a whole page starts on this one if half of the page is left; any other comes whole.
+        Only an item larger than a whole page is split; it begins on this page if at least half of the page is free.
         """
         items: list[ExpandedItem] = []
         room = cap
-        # If the page begins inside an item, how much of it is left is not known yet.
+        # The key of the item that the page begins inside, if any: the size of its remaining text is not known yet.
         begun = position.key if position.is_inside else None
         for entry, read_ahead in self._read_ahead(entries, cap, begun):
             if items and read_ahead is None and room < cap / 2:
                 return items, Position(entry.key)
             whole = read_ahead or self.read([entry])[0]
-            # An item that fits a page, but not the rest of this one, begins the next; so does one not read ahead.
+            # An item begins the next page if it fits a whole page, but not the rest of this page or was not read ahead.
             if items and whole.tokens <= cap and (read_ahead is None or whole.tokens > room):
                 return items, Position(entry.key)
             if whole.tokens <= room and entry.key != begun:
@@ -170,14 +170,14 @@ class Filling(Generic[E]):
         return items, None
 
     def beginning_of(self, entry: E, room: int) -> ExpandedItem:
-        """The whole item, or as much of its beginning as fits `room` tokens."""
+        """The whole item, or the beginning of it that fits into `room` tokens."""
         [whole] = self.read([entry])
         return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
 
     def _sliced(
         self, whole: ExpandedItem, begins: Position[Any], room: int
     ) -> tuple[ExpandedItem, Position[Any] | None]:
-        """Return the next slice of an item, and the position after it; None at its end."""
+        """Return the next slice of an item, and the position after it if more follows."""
         parts_json = as_json(whole.parts)
         piece = slice_of(
             whole.content,
@@ -193,9 +193,9 @@ class Filling(Generic[E]):
         return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
 
     def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
-        """Yield each entry with its item, reading many at once.
+        """Yield each entry with its item, reading many items at once.
 
-        Entries beyond the cap come without an item: pages seldom get there, except past a long text that was erased.
+        Entries after the first `cap` tokens have no item: a page rarely has them, only after a long text was erased.
         """
         batch: list[E] = []
         total = 0

@@ -1,4 +1,4 @@
-"""List the entries of an expansion in order, one window of seqs at a time."""
+"""List the entries of an expansion in order, by windows of seqs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.models import Summary
 from conversations.sql import load, rows
 from retrieval.describing.ranges import Range
 
-# The factor by which a window grows if the one before held few entries.
+# The next window is this many times as wide if the one before had few entries.
 _WIDENING = 4
 UNLIMITED = 2**30
 _SQL = load("retrieval/expand.sql")
@@ -21,8 +21,8 @@ _SQL = load("retrieval/expand.sql")
 class Key(NamedTuple):
     """The sort key of an item in an expansion.
 
-    By seq; among summaries that begin there, the widest first, then the message. The rank of a summary is its negative
-    depth, that of a message 1; a message has an empty `summary_id`.
+    Items are sorted by their first seq. At the same seq, the deepest summary comes first and the message last: the rank
+    of a summary is its negative depth, the rank of a message is 1. A message has an empty `summary_id`.
     """
 
     seq: int
@@ -31,9 +31,9 @@ class Key(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One item below a summary: its place, its tokens, and whose source it is.
+    """One item below a summary; `of` is the item whose source it is.
 
-    The fields are the columns of a window's rows; as the sort key comes first, entries sort as tuples.
+    The fields are the columns of the statement. The sort key comes first, so entries can be sorted as tuples.
     """
 
     seq: int
@@ -52,13 +52,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Outline:
-    """The entries of an expansion: their seqs, and the statement that lists a window."""
+    """The entries of an expansion: a range of seqs, and the statement for a window."""
 
-    # Identifies the outline, in cursors too.
+    # Identifies the outline, also in cursors.
     name: str
     first_seq: int
     last_seq: int
-    # Whether any window is cheap to read: it goes through no more messages than it returns.
+    # Whether the statement is cheap for every window, because it visits no more messages than it returns.
     is_shallow: bool
     statement: str
     values: Mapping[str, Any]
@@ -71,9 +71,9 @@ class Outline:
     def entries(self, *, start: Key, at_once: int) -> Iterator[Entry]:
         """Yield the entries from `start` on, in order, reading lazily.
 
-        `at_once` is how many messages to read with one statement.
+        `at_once` is the number of messages to read with one statement.
         """
-        # Where the outline is deep, a statement goes through all messages of its window, so the window starts narrow.
+        # For a deep outline, a statement visits all messages of its window, so the first window is narrow.
         window = UNLIMITED if self.is_shallow else at_once
         begin = max(start.seq, self.first_seq)
         while begin <= self.last_seq:
@@ -81,7 +81,7 @@ class Outline:
             entries = self.window(begin, upto, at_once)
             messages = [entry.seq for entry in entries if entry.message_id is not None]
             if len(messages) >= at_once:
-                # The window may hold more messages, so entries after the last one read wait for the next window.
+                # The window may have more messages, so entries after the last message are left to the next window.
                 upto = min(upto, messages[-1])
             elif len(messages) < at_once // 2:
                 window *= _WIDENING
@@ -114,7 +114,7 @@ def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
 
 
 def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int, include_messages: bool) -> Outline:
-    """The outline of a range's context as of a moment, `depth` levels down (-1: all)."""
+    """The outline of a range's context at a moment, `depth` levels down (-1: all)."""
     shown = hashlib.sha256(" ".join(roots).encode()).hexdigest()[:16]
     values = {
         "roots": list(roots),
@@ -127,7 +127,7 @@ def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int,
 
 
 def messages_within(stretch: Range) -> Outline:
-    """The outline of all messages of a range, whether summarized or not."""
+    """The outline of all messages of a range, also of summarized messages."""
     return _of_range(stretch, "messages", _SQL["messages_of_range"], {}, is_shallow=True)
 
 
@@ -138,5 +138,5 @@ def _of_range(stretch: Range, name: str, statement: str, values: Mapping[str, An
 
 
 def _levels(depth: int) -> int:
-    """The depth as a number to compare levels with; -1 becomes a large one."""
+    """The depth as a number that levels can be compared with: -1 becomes a large one."""
     return UNLIMITED if depth < 0 else depth

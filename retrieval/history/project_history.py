@@ -144,7 +144,7 @@ class ProjectHistory:
         )
 
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
-        """Find the named project, or the conversation's; None if there is none."""
+        """Find the named project or the project of the conversation, if it has one."""
         if name is not None and conversation_id is not None:
             raise Invalid("project: give a project or a conversation of it, not both.", code="invalid_params")
         if conversation_id is not None:
@@ -153,7 +153,7 @@ class ProjectHistory:
 
 
 def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[TimelineEntry]:
-    """Drop the texts of entries after the first `most_tokens` tokens of text."""
+    """Keep the first texts, up to `most_tokens` tokens; drop the texts after them."""
     shown = []
     for entry in found:
         if entry.content is not None:
@@ -163,7 +163,7 @@ def _with_first_texts(found: Sequence[TimelineEntry], most_tokens: int) -> list[
 
 
 def _calls(session: TimelineEntry) -> tuple[str, ...]:
-    """The tool calls that read more of a session."""
+    """The tool calls with which an agent can read more of a session."""
     number, last = session.conversation_id, session.message_count
     calls = (
         f"lcm_expand_range(conversation_id={number}, from_seq=1, to_seq={last})",

@@ -1,4 +1,4 @@
-"""Render summaries for a recall, whole or cut to their first sentences. Pure."""
+"""Render summaries for a recall, in full or cut to their first sentences; no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compaction.rendering import minute_of
 from compaction.summarizing.extractive.sentences import sentences
 from retrieval.history.types import TimelineEntry
 
-# The attribute of an element that was cut, which says where the whole text is.
+# The attribute `cut` of an element whose text is cut: it says how to read the whole text.
 CUT = "lcm_describe has the whole text"
 # The tokens of the blank line between two elements.
 BREAK_TOKENS = 2
@@ -20,7 +20,7 @@ BREAK_TOKENS = 2
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A timeline entry shown with its text, or with `length` characters of it."""
+    """A timeline entry with its text, or with the first `length` characters of it."""
 
     entry: TimelineEntry
     length: int | None = None
@@ -34,7 +34,7 @@ class Excerpt:
         return self.length is not None
 
     def render(self) -> str:
-        """Render the summary as an XML element, its text and attributes escaped."""
+        """Render the summary as an XML element, with escaped text and attributes."""
         entry = self.entry
         attributes = {"id": self.id}
         if entry.kind is HistoryKind.SESSION:
@@ -55,9 +55,9 @@ class Excerpt:
 
 
 def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> tuple[Excerpt, int]:
-    """Return the entry, whole or cut after the last sentence that fits, and its cost.
+    """Return the entry and its tokens: whole, or cut after the last fitting sentence.
 
-    At least the first sentence is kept, even if it costs more than `room`.
+    At least the first sentence is kept, even if it has more than `room` tokens.
     """
     whole = Excerpt(entry)
     cost = whole.cost(count)
@@ -71,7 +71,7 @@ def excerpt(entry: TimelineEntry, *, room: int, count: Callable[[str], int]) -> 
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
-    """Yield where sentences and lines end, before any blanks behind them."""
+    """Yield the offsets at which sentences and lines end, without trailing spaces."""
     start = 0
     for line in text.split("\n"):
         place = start

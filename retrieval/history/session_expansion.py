@@ -1,4 +1,4 @@
-"""Open a session, arc or epoch summary, level by level, down to every byte."""
+"""Open a session, arc or epoch summary, down to the exact text of every message."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _FIRST = Key(0, -(2**31))
 
 
 class PastKey(NamedTuple):
-    """The sort key of an item: the step of the walk, and the place below a session.
+    """The sort key of an item: a step of the walk, and a position below a session.
 
-    A step is a session, arc or epoch summary. The summary itself comes before its sources.
+    `step` is the number of a session, arc or epoch summary in the walk. Each summary comes before its sources.
     """
 
     step: int
@@ -41,7 +41,7 @@ class PastKey(NamedTuple):
 
     @property
     def below(self) -> Key:
-        """The key of the item below the session of this step."""
+        """The sort key within the items below the session of this step."""
         return _FIRST if self.seq < 0 else Key(*self[1:])
 
 
@@ -56,7 +56,7 @@ class Root(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A session, arc or epoch summary on the way down, and its level below the root."""
+    """A session, arc or epoch summary below the root; `level` is its distance."""
 
     summary_id: str
     level: int
@@ -69,7 +69,7 @@ class Node(NamedTuple):
 
 
 class PastEntry(NamedTuple):
-    """An item to expand: a node itself or, with `entry`, an item below a session."""
+    """An item to expand: the node itself or, if `entry` is set, an item below it."""
 
     key: PastKey
     tokens: int
@@ -79,7 +79,7 @@ class PastEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """All items below a root, oldest first, each summary before its sources."""
+    """All items below a root, oldest first; each summary comes before its sources."""
 
     nodes: Sequence[Node]
     depth: int

@@ -19,9 +19,9 @@ from retrieval.search.query.parser import ParsedQuery, parse
 from retrieval.search.request import param_error
 from retrieval.search.snippets import Needles, snippet
 
-# The most matches on all pages together.
+# The maximum number of matches on all pages together.
 MOST_RANKED = 1000
-# If fewer texts than this hold every word, those that hold any of them are returned, too.
+# If fewer texts than this contain all words, texts with any of the words are returned, too.
 A_HANDFUL = 5
 
 _SQL = load("retrieval/history/search.sql")
@@ -29,7 +29,7 @@ _KINDS = tuple(HistoryKind)
 
 
 class Found(NamedTuple):
-    """A row of a matching summary; the fields are the columns of `best`."""
+    """A matching summary; the fields are the columns of the statement `best`."""
 
     summary_id: str
     depth: int
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 
 class IndexedQuery(NamedTuple):
-    """A query as the index takes it: terms, excluded terms, all lexemes."""
+    """A query in the form of the index: terms, excluded terms, and all lexemes."""
 
     terms: tuple[str, ...]
     excluded: tuple[str, ...]
@@ -53,7 +53,7 @@ class IndexedQuery(NamedTuple):
 
 
 def words_of(query: str) -> IndexedQuery:
-    """Parse a query for the index; no terms if none of its words are indexed."""
+    """Parse a query for the index; without terms if none of its words is indexed."""
     parsed = parse(query)
     lexed = lexed_terms([parsed])
     clauses = [[lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses]
@@ -72,7 +72,7 @@ def best(
     offset: int = 0,
     limit: int,
 ) -> list[Found]:
-    """Find the best matches; none if no word of the query is indexed."""
+    """Find the best matches; no matches if no word of the query is indexed."""
     words = words_of(query)
     if not words.terms:
         return []
@@ -139,7 +139,7 @@ def search(
 
 
 def _as_query(term: LexedTerm, parsed: ParsedQuery) -> str:
-    """The tsquery of a term; in a sentence, with the other forms of the word."""
+    """The tsquery of a term; in a sentence, it also has the word's other forms."""
     forms = map(lexeme_query, term.forms) if parsed.is_sentence else ()
     return " | ".join((f"({term.as_query})", *forms))
 

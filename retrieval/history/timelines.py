@@ -21,7 +21,7 @@ _COLUMNS = (
     "confidence", "is_degraded", "erased",
 )  # fmt: skip
 _KINDS = tuple(HistoryKind)
-# Conditions of `entries`, on summaries and conversations.
+# SQL conditions of `entries`, on summaries (`s`) and conversations (`c`).
 _OF_KIND = "s.depth = %(depth_asked)s"
 _OF_CONVERSATIONS = "c.conversation_id = ANY(%(conversation_ids)s::bigint[])"
 _OF_IDS = "s.summary_id = ANY(%(ids)s::text[])"
@@ -29,7 +29,7 @@ _NONE = "false"
 
 
 def project_named(name: str, scope: Scope) -> Project:
-    """Find a project by name. Raises NotFound; Invalid if several workspaces have it."""
+    """Find a project by name; NotFound, or Invalid if several workspaces have it."""
     found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
@@ -57,7 +57,7 @@ def entries(
 ) -> list[TimelineEntry]:
     """Read entries of the time line of a project, or of the scope, newest first.
 
-    `behind` is the place of the last entry before the page. Erased or quarantined entries come without text.
+    `behind` is the position of the last entry on the previous page. Erased and quarantined entries have no text.
     """
     latest_at, depth, key = behind if behind is not None else (None, None, None)
     project_id = None if project is None else project.project_id
@@ -98,13 +98,13 @@ def entries(
 
 
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
-    """Find the conversation `sessions_ago` sessions earlier in its project, or None."""
+    """Find the conversation of the session `sessions_ago` sessions earlier, or None."""
     values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
     return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
 
 
 def _owner(*, project_id: int | None, workspace_id: int | None) -> str:
-    """The SQL condition on the owner of rows, a template to fill with their table."""
+    """The SQL condition on the owner of rows; `{}` is the alias of the table."""
     if project_id is not None:
         return "{}.project_id = %(project_id)s"
     return "true" if workspace_id is None else "{}.workspace_id = %(workspace_id)s"

@@ -1,1 +1,1 @@
-"""Map runs: one prompt over many items, as rows that any worker continues."""
+"""Map runs: process many items with one prompt; each item is a job in a table."""

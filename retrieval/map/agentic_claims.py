@@ -1,7 +1,7 @@
-"""Hand items of agentic runs to outside agents, and take their answers.
+"""Let external agents claim the items of agentic map runs and send their outputs.
 
-An agent claims items, renews their leases, and completes or releases each with the fence of its claim. If another agent
-has claimed the item since, the fence is outdated and the answer is refused.
+An agent claims items, renews their leases, and completes or releases each item. These calls pass the fence of the
+claim. If another agent has claimed the item since, the fence is outdated and the call is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState
 
 logger = structlog.get_logger(__name__)
 
-# The most characters of an agent's error that are stored.
+# The maximum number of characters of an agent's error that are stored.
 MOST_ERROR_CHARACTERS = 2_000
 
 _READ_ONLY = (
@@ -43,7 +43,7 @@ _FREE = "You may change what your own tools allow."
 
 @dataclass(frozen=True)
 class AgenticClaims(Scoped):
-    """The items of agentic map runs, as outside agents see them."""
+    """The interface for external agents to the items of agentic map runs."""
 
     def claim(self, *, run_id: str, worker: str, count: int = 1, lease_s: int = 300) -> ClaimedItems:
         """Claim items of an agentic run for a while, with the terms of the delegation.
@@ -65,7 +65,7 @@ class AgenticClaims(Scoped):
             for lease in leases:
                 self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
             open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
-        # The queue fails items whose agents died repeatedly; one of these may have been the last open item.
+        # An item whose agents died repeatedly gets the state `failed`. If it was the last open item, the run has ended.
         self._finish(run)
         return ClaimedItems(
             run_id=run.pk,
@@ -154,11 +154,11 @@ class AgenticClaims(Scoped):
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
 
     def _grant(self, run: MapRun) -> GrantRecord | None:
-        """The run's grant, if it has one. Raises its refusal if it is not active."""
+        """The grant of the run, if it has one; raises the refusal of an inactive grant."""
         return Grants.from_settings(self.scope).usable(grant_id=run.grant_id) if run.grant_id else None
 
     def _lease(self, item_id: int, fence: int, *, seconds: float = 0.0, may_be_done: bool = False) -> ItemLease:
-        """Find the lease of this fence. Raises LeaseLost if it is over, NotFound."""
+        """Find the lease with this fence; raises NotFound, and LeaseLost if it is over."""
         items = self.scope.narrow(MapItem.objects.select_related("run")).filter(run__kind=MapKind.AGENTIC)
         item = items.filter(pk=item_id).first()
         if item is None:
@@ -184,7 +184,7 @@ class AgenticClaims(Scoped):
             raise Invalid("output must be a JSON value.", code="invalid_params") from None
 
     def _give_back(self, lease: ItemLease, error: str, *, is_last: bool) -> None:
-        """Record an agent's failure: another one tries, unless it was the last attempt."""
+        """Record an agent's error; requeue the item, or fail it after the last attempt."""
         item, run = lease.row, lease.row.run
         refused = item.refused_answers + 1
         if is_last:
@@ -227,7 +227,7 @@ class AgenticClaims(Scoped):
         )
 
     def _finish(self, run: MapRun) -> None:
-        """End the run if this was its last item; the sweep does so where storage fails."""
+        """End the run if this was its last item; if storage fails, the sweep does it."""
         try:
             finish_if_over(run.pk, actor=self.scope.actor)
         except LcmError as refusal:

@@ -1,4 +1,4 @@
-"""Record events of map runs: append-only, each hash covering the event before."""
+"""Record the events of map runs: an append-only hash chain for each run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def record_event(
     output_hash: bytes = b"",
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record an event of a run, in the transaction of the change it describes.
+    """Record an event of a run, in the transaction of the change that it describes.
 
-    Raises RuntimeError outside a transaction. It locks the run's row until the transaction ends, so code that locks
-    items as well locks the run first. `details` holds ids, counts and kinds, never texts.
+    Raises RuntimeError outside a transaction. The event locks the run's row until the transaction ends. So code that
+    also locks items must lock the run first. `details` has ids, counts and kinds, never texts.
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("An event is recorded in the transaction that makes it happen.")
@@ -36,7 +36,7 @@ def record_event(
         run_id=run_id,
         workspace_id=workspace_id,
         event=MapEventKind(event),
-        # On one line, as the text that is hashed has one for each column.
+        # On one line, because the hashed text has one line for each column.
         actor=" ".join(actor.split()) or "system",
         position=position,
         input_hash=input_hash,
@@ -58,7 +58,7 @@ def event_hash(
     output_hash: bytes,
     details: Mapping[str, Any],
 ) -> bytes:
-    """Compute an entry's hash as the database does, from its columns."""
+    """Compute the hash of an event from its columns, like the database trigger."""
     moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     place = "" if position is None else str(position)
     lines = (run_id, str(seq), moment, actor, event, place, input_hash.hex(), output_hash.hex(), json.dumps(details))

@@ -1,6 +1,6 @@
-"""Parse the items of a map run from a JSON array or from JSON Lines. Pure.
+"""Parse the items of a map run from a JSON array or from JSON Lines; no I/O.
 
-An item of a file keeps the exact text that it has there.
+The text of an item is exactly its text in the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _WHITE = " \t\n\r"
 def items_of_file(content: bytes, *, file_name: str | None = None) -> list[str]:
     """Parse a file into items: the elements of a JSON array, or else the lines.
 
-    Blank lines are skipped. A file named .jsonl or .ndjson is read by lines, whatever it begins with. Raises TooLarge,
-    and Invalid, which names the item or line that is not JSON.
+    Blank lines are skipped. A file named .jsonl or .ndjson is always read by lines. Raises TooLarge, and Invalid, whose
+    message names the item or line that is not JSON.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -62,15 +62,15 @@ def line_of(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """Parse a JSON text. Raises ValueError for NaN, Infinity and what is no JSON."""
+    """Parse a JSON text; raises ValueError for invalid JSON, NaN and Infinity."""
     value = json.loads(text, parse_constant=_refuse)
-    # Refuses a number so large that it was parsed as Infinity, too.
+    # This also refuses a number so large that it was parsed as Infinity.
     line_of(value)
     return value
 
 
 def hash_of_items(items: Iterable[str]) -> bytes:
-    """SHA-256 of the items, with a line end after each."""
+    """The SHA-256 of all items, with a line feed after each."""
     digest = hashlib.sha256()
     for item in items:
         digest.update(item.encode() + b"\n")
@@ -78,7 +78,7 @@ def hash_of_items(items: Iterable[str]) -> bytes:
 
 
 def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
-    """Drop blank texts, and check the others. Raises Invalid or TooLarge."""
+    """Drop empty texts, and check the others; raises Invalid or TooLarge."""
     items: list[str] = []
     for number, text in enumerate(texts, start=1):
         if not text:
@@ -100,7 +100,7 @@ def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
 
 
 def _elements(text: str) -> list[str] | None:
-    """The exact texts of a JSON array's elements; None if the text is no array."""
+    """The exact texts of the elements of a JSON array; None if it is not an array."""
     try:
         return list(_scan(text))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Call a language model for one item, outside of any transaction."""
+"""Call a language model for one item, outside of any database transaction."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ItemCall:
-    """The values a thread needs for one call, so that it reads no rows."""
+    """All values for one call, so that the calling thread reads no database rows."""
 
     model: str
     prompt: Prompt
     timeout_seconds: int
-    # Equal for equal requests: a vendor that supports such keys need not process a repeated call twice.
+    # A repeated call has the same key, so a vendor that supports such keys need not process the call twice.
     idempotency_key: str
     policy: ModelsPolicy
 
@@ -50,7 +50,7 @@ class ItemCall:
         )
 
     def call(self) -> Reply | ModelFailed:
-        """Make one call, without retries. Returns the reply, or the failure."""
+        """Call the model once, without retries; return the reply or the failure."""
         try:
             client = guarded_client(self.model, policy=self.policy, headers={"idempotency-key": self.idempotency_key})
             endpoint = replace(client.endpoint, attempts=1, timeout_seconds=self.timeout_seconds)
@@ -66,9 +66,9 @@ class ItemCall:
 
 
 def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
-    """Return the model of this name or, without one, the first that is configured.
+    """Return the model of this name or, if it is empty, the first configured model.
 
-    Models of the summarizers' chain come first. Raises Invalid if the model is unknown, or none is configured.
+    Models in the chain of summarizers come first. Raises Invalid if the model is unknown, or none is configured.
     """
     policy = policy or ModelsPolicy.from_settings()
     if name and name not in MODELS:
@@ -82,7 +82,7 @@ def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
 
 
 def _and_disconnect(hook: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a hook to close its thread's database connection when it has run."""
+    """Wrap a hook, and close the database connection of its thread afterwards."""
 
     @wraps(hook)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

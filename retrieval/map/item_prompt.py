@@ -1,4 +1,4 @@
-"""Build the prompt of one item, and parse the JSON value of an answer. Pure."""
+"""Build the prompt of one item, and parse the JSON value in an answer; no I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.map.input_items import MOST_ITEM_LEVELS, value_of
 
 PLACE = "{{item}}"
 MOST_ANSWER_CHARACTERS = 256_000
-# The most characters of a refused answer that are repeated to the model.
+# The maximum number of characters of a refused answer that the next prompt repeats.
 MOST_SHOWN_CHARACTERS = 4_000
 
 _SYSTEM = """\
@@ -33,20 +33,20 @@ _FENCE = re.compile(r"\A```[a-zA-Z]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 class NotJson(ValueError):
-    """An answer is not one JSON value; the message is fed back to the model."""
+    """An answer is not one JSON value; the model gets the message in its next prompt."""
 
 
 def item_prompt(
     *, prompt: str, schema: Mapping[str, Any], item: str, refusal: str = "", temperature: float | None = None
 ) -> Prompt:
-    """Build the prompt of one item, with its JSON text in each place of {{item}}."""
+    """Build the prompt of one item; its JSON text replaces each `{{item}}`."""
     again = _AGAIN.format(refusal=refusal) if refusal else ""
     system = _SYSTEM.format(schema=json.dumps(schema))
     return Prompt(system=system, user=prompt.replace(PLACE, item) + again, temperature=temperature)
 
 
 def value_in_answer(answer: str) -> Any:
-    """Parse an answer as one JSON value, in a code fence or not. Raises NotJson."""
+    """Parse an answer, which may be in a code fence, as a JSON value; raises NotJson."""
     text = answer.strip()
     fenced = _FENCE.match(text)
     text = fenced[1].strip() if fenced else text
@@ -62,6 +62,6 @@ def value_in_answer(answer: str) -> Any:
 
 
 def refusal_of(answer: str, errors: Sequence[str]) -> str:
-    """Describe a refused answer for the next attempt: its text, cut, and its errors."""
+    """Describe a refused answer for the next attempt: its text (cut) and its errors."""
     shown = answer if len(answer) <= MOST_SHOWN_CHARACTERS else answer[:MOST_SHOWN_CHARACTERS] + " [cut]"
     return "The answer was:\n" + shown + "\nWhat is wrong with it:\n" + "\n".join(f"- {error}" for error in errors)

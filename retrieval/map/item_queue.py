@@ -1,6 +1,6 @@
-"""Queue the items of map runs: claim them in turn between runs, and end them.
+"""Queue the items of map runs: claim them, taking the runs in turn, and end them.
 
-Code that locks a run and its items locks the run first.
+Code that locks a run and its items must lock the run first.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
 
-# Sent when items of some run may be due. sender=None, delay_seconds: float
+# Sent when items of any run may be due. sender=None, delay_seconds: float
 map_due = Signal()
 
 OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
-# The consecutive calls without an answer after which an item fails, as its run would otherwise never end.
+# An item fails after this many consecutive calls without an answer, because otherwise its run might never end.
 MOST_FAULTS = 20
 
 STATEMENTS = sql.load("retrieval/map/statements.sql")
 
 
 def wake_workers(delay_seconds: float = 0.0) -> None:
-    """Start a worker for map runs, after a delay."""
+    """Wake a worker for map runs after a delay."""
     map_due.send(sender=None, delay_seconds=delay_seconds)
 
 
@@ -46,13 +46,13 @@ def _no_wake_up(item_id: int, delay_seconds: float) -> None:
 
 
 class ItemLease(Lease[MapItem]):
-    """A claimed item. Each outcome is one transaction, with the run's row locked.
+    """A claimed item. Each outcome is stored in one transaction that locks the run.
 
-    All methods raise LeaseLost if another worker has the item by now, or the run was cancelled.
+    All methods raise LeaseLost if another worker has claimed the item, or the run was cancelled.
     """
 
     def complete(self, output: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
-        """Record the output, which is JSON on one line, and the event."""
+        """Store the output, which is JSON on one line, and record the event."""
         digest = hashlib.sha256(output.encode()).digest()
         with self._recording(tokens_in, tokens_out):
             self.finish(
@@ -64,7 +64,7 @@ class ItemLease(Lease[MapItem]):
     def refuse(
         self, errors: list[str], refusal: str, *, actor: str, most: int, tokens_in: int = 0, tokens_out: int = 0
     ) -> None:
-        """Keep the errors for the next attempt; after the last one, fail the item."""
+        """Store the errors for the next attempt; fail the item if this was the last."""
         refused, refusal, error = self.row.refused_answers + 1, storable(refusal), storable("; ".join(errors))
         kept = {
             "refused_answers": refused,
@@ -97,13 +97,13 @@ class ItemLease(Lease[MapItem]):
             self.release(error=error, delay_seconds=delay)
 
     def return_unused(self) -> None:
-        """Release the item without counting an attempt, as no call was made."""
+        """Release the item without counting an attempt, because no call was made."""
         self.release(attempts=self.attempts - 1, error=self.row.last_error)
 
     def give_up(
         self, kind: ItemErrorKind, error: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0, **values: Any
     ) -> None:
-        """Fail the item for good."""
+        """Give the item its final state `failed`."""
         with self._recording(tokens_in, tokens_out):
             self.end(
                 WorkState.FAILED, error_kind=kind, last_error=error, actor=actor,
@@ -116,7 +116,7 @@ class ItemLease(Lease[MapItem]):
             super().end(state, **values)
             return
         with self._recording(0, 0):
-            # The queue itself fails a row whose workers died repeatedly.
+            # There is no error kind if the queue fails a row because its workers died repeatedly.
             kind = values.setdefault("error_kind", ItemErrorKind.LEASE_LOST)
             super().end(state, **values)
             self._record(MapEventKind.FAILED, actor, details={"kind": kind})
@@ -156,13 +156,13 @@ def queue_of(run_id: str) -> WorkQueue[MapItem]:
 
 
 def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:
-    """Lease the next item that a language model is to process; None if none is due."""
+    """Lease the next due item for a language model; None if no item is due."""
     passed: list[str] = []
     while (found := sql.first_row(STATEMENTS["next_run"], {"passed": sql.texts(passed)})) is not None:
         leases = claim_of_run(run_id=found["run_id"], worker=worker, count=1, lease_seconds=lease_seconds)
         if leases:
             return leases[0]
-        # Another worker took the last one that is due, or the run has just been paused.
+        # Another worker has taken the last due item, or the run has just been paused.
         passed.append(found["run_id"])
     return None
 
@@ -171,8 +171,8 @@ def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:
 def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) -> list[ItemLease]:
     """Lease up to `count` items of a run, within its concurrency and budget.
 
-    With their prompts they fit the bytes of a page, unless it is a single item. If the budget is spent or the input
-    file is quarantined, pauses the run and returns none.
+    The items with their prompts have at most MOST_PAGE_BYTES bytes; only a single item may have more. If the budget is
+    spent or the input file is quarantined, the run is paused, and no items are returned.
     """
     run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state not in OPEN_STATES:
@@ -181,7 +181,7 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
         pause_run(run, PauseReason.BUDGET, actor="system")
         return []
     if is_quarantined(run.input_file_id):
-        # Its items are copies of the file's text.
+        # The items are copies of text in the file.
         pause_run(run, PauseReason.QUARANTINE, actor="system")
         return []
     [(at_work,)] = sql.rows(STATEMENTS["items_at_work"], {"run_id": run_id})
@@ -207,7 +207,7 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
                 leases.append(lease)
                 room -= cast(Any, lease.row).bytes
             else:
-                # Each of its workers died before it could record an error.
+                # Every worker that claimed this item died before it could record an error.
                 lease.retry(error="worker_lost")
     if leases:
         MapRun.objects.filter(pk=run_id).update(
@@ -222,7 +222,7 @@ def _lease(run: MapRun, item: MapItem, seconds: float) -> ItemLease:
 
 
 def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
-    """Pause an open run whose row is locked; items in progress end normally."""
+    """Pause an open run, whose row the caller has locked; claimed items end normally."""
     MapRun.objects.filter(pk=run.pk).update(state=MapState.PAUSED, pause_reason=reason)
     record_event(
         run_id=run.pk,
@@ -235,7 +235,7 @@ def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
 
 @transaction.atomic
 def resume_run(run_id: str, *, actor: str) -> None:
-    """Continue a paused run; its items in backoff become due at once."""
+    """Resume a paused run; its items in backoff are due at once."""
     run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state != MapState.PAUSED:
         return
@@ -253,7 +253,7 @@ def resume_run(run_id: str, *, actor: str) -> None:
 
 
 def count_spending(run_id: str, tokens_in: int, tokens_out: int) -> None:
-    """Add the tokens of a call to its run, even if its answer came too late."""
+    """Add the tokens of a call to its run, even if the answer came too late."""
     sql_update("count_spending", run_id=run_id, tokens_in=tokens_in, tokens_out=tokens_out)
 
 

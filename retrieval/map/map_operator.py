@@ -1,4 +1,4 @@
-"""Submit, show and steer map runs: one prompt over many items."""
+"""Submit, show, pause, resume and cancel map runs: one prompt for many items."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ENDED = (MapState.COMPLETED, MapState.FAILED, MapState.CANCELLED)
 
 @dataclass(frozen=True)
 class MapOperator(Scoped):
-    """Submits, shows and steers the map runs of one workspace."""
+    """Submits, shows and controls the map runs of one workspace."""
 
     def submit(
         self,
@@ -143,7 +143,7 @@ class MapOperator(Scoped):
         if run.state in OPEN_STATES:
             pause_run(run, PauseReason.PERSON, actor=self.scope.actor)
         elif run.state == MapState.PAUSED:
-            # A person's pause replaces one for the model, which the sweep would end by itself.
+            # The pause by a person replaces a pause because of the model, which the sweep would end automatically.
             MapRun.objects.filter(pk=run.pk).update(pause_reason=PauseReason.PERSON)
         else:
             raise _is_over(run)
@@ -238,7 +238,7 @@ class MapOperator(Scoped):
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
 
     def _held(self, run_id: str) -> MapRun:
-        """The run, its row locked until the transaction ends."""
+        """Find the run, and lock its row until the transaction ends."""
         held = MapRun.objects.select_for_update(no_key=True)
         return self.scope.find(held, "map run", run_id, run_id=run_id)
 
@@ -246,7 +246,7 @@ class MapOperator(Scoped):
         record_event(run_id=run.pk, workspace_id=run.workspace_id, event=event, actor=self.scope.actor, details=details)
 
     def _records(self, runs: Sequence[MapRun]) -> list[MapRunRecord]:
-        """Make the records of runs, reading all their counts with one statement."""
+        """Build the records of runs; one statement reads the counts of all of them."""
         values = {"run_ids": sql.texts(run.pk for run in runs)}
         counts = {run_id: counted for run_id, *counted in sql.rows(STATEMENTS["counts_of_runs"], values)}
         records = []
@@ -274,7 +274,7 @@ def _item_record(row: MapItem) -> MapItemRecord:
 
 
 def _without_texts(item: MapItemRecord) -> MapItemRecord:
-    """The item without its texts: the input, and output and errors that quote it."""
+    """Copy an item without its texts: the input, and output and errors that quote it."""
     return replace(item, input="", output=None, last_error="", validation_errors="", quarantined=True)
 
 

@@ -1,9 +1,9 @@
 """Process map runs: claim items, call models, record the results.
 
-A process runs one worker at a time. It takes one thread of the queue, calls models from threads of its own, and yields
-to other tasks after a time slice; a wake-up continues the work. The worker's own thread reads and writes all rows of
-items, and renews the leases of those with a call in progress. Runs are finished on another thread, as writing the
-output of a large one may outlast a lease.
+A process runs at most one worker. The worker occupies one thread of the task queue, and calls models in threads of its
+own. After a time slice it ends, so that other tasks can run, and a wake-up continues the work. The worker's main thread
+reads and writes all rows of items, and renews the leases of items with a call in progress. Another thread finishes
+runs, because writing the output of a large run may take longer than a lease.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ from retrieval.policy import RetrievalPolicy
 
 logger = structlog.get_logger(__name__)
 
-# The most runs whose schema checks are cached.
+# The maximum number of runs whose schema checks are cached.
 _MOST_SCHEMAS = 100
 
-# The time between checks for runs to finish, while others go on.
+# While the worker processes items, it looks for runs to finish at this interval.
 _SECONDS_BETWEEN_ENDS = 2.0
 
-# Seconds between attempts to reach the database.
+# The interval of attempts to reach the database during an outage.
 _SECONDS_BETWEEN_ATTEMPTS = 1.0
 OUTAGES = (OperationalError, InterfaceError)
-# The SQLSTATE of a read-only server, as LCM's own is when its disk is nearly full; SQLSTATE prefixes of other outages:
-# broken connections, no disk or memory left, shutdown and startup.
+# The SQLSTATE of a read-only server: the embedded server becomes read-only when its disk is nearly full. And the
+# SQLSTATE prefixes of other outages: broken connections, no disk space or memory left, shutdown and startup.
 _READ_ONLY = "25006"
 _STATES_OF_OUTAGES = ("08", "53", "57P")
 
-# The calls in progress, and those whose results are not recorded yet.
+# The calls in progress, and the calls whose results are not recorded yet.
 Calls = dict[Future[Reply | ModelFailed], ItemLease]
 
 _at_work = threading.Lock()
@@ -85,7 +85,7 @@ _PAUSES: dict[type[ModelFailed], PauseReason] = {
 
 @dataclass
 class MapWorker:
-    """Processes items of all runs in turn."""
+    """Processes items of all runs, taking the runs in turn."""
 
     policy: ModelsPolicy
     slice_seconds: float
@@ -106,9 +106,9 @@ class MapWorker:
         )
 
     def work(self) -> None:
-        """Process items until none is due or the time slice is over; wake the next.
+        """Process items until none is due or the time slice ends; wake the next worker.
 
-        Does nothing if this process runs a worker already.
+        Does nothing if this process already runs a worker.
         """
         if not _at_work.acquire(blocking=False):
             return
@@ -118,11 +118,11 @@ class MapWorker:
             self._finish_runs()
         finally:
             _at_work.release()
-        # After the release, as a worker that was woken before it did nothing, though items are due by now.
+        # Only after the release: a worker that was woken before it has done nothing, although items may be due now.
         self._wake_next()
 
     def sweep(self) -> None:
-        """Resume runs whose model may be called again, and wake workers for all others."""
+        """Resume runs whose model is available again, finish runs, and wake a worker."""
         for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
             if is_paused and self._model_is_back(run_id):
                 resume_run(run_id, actor="system")
@@ -134,7 +134,7 @@ class MapWorker:
         calls: Calls = {}
         ends: Future[None] | None = None
         beat = looked = began = self.clock()
-        # When the database went away; results wait for it as long as a lease lasts.
+        # The time at which an outage of the database began. Results are kept for the duration of a lease.
         away_since: float | None = None
         try:
             while True:
@@ -170,14 +170,14 @@ class MapWorker:
             if lease is None:
                 return
             if not calls and is_first:
-                # Should this process die, this wakes another worker when the leases have ended.
+                # If this process dies, this wake-up reaches another worker when the leases have ended.
                 wake_workers(self.slice_seconds + self.lease_seconds)
             calls[threads.submit(ItemCall.of(lease, self.policy).call)] = lease
 
     def _record_ended(self, calls: Calls, ended: Iterable[Future[Reply | ModelFailed]]) -> None:
-        """Record the results of calls; during a database outage, keep them."""
+        """Record the results of calls; keep them during a database outage."""
         for call in ended:
-            # A model's guards use the database, too: a call that failed there has no result.
+            # A call also uses the database, for spending limits and breakers. If that failed, the call has no result.
             failure: BaseException | None = call.exception()
             if not isinstance(failure, Error):
                 try:
@@ -185,10 +185,10 @@ class MapWorker:
                 except Error as refusal:
                     if _is_outage(refusal):
                         raise
-                    # Not an outage, so a second attempt would fail the same way.
+                    # This is no outage, so a second attempt would fail in the same way.
                     failure = refusal
             if failure is not None:
-                # The item is claimed again when its lease has ended; others go on.
+                # The item is claimed again when its lease has ended. The other items are not affected.
                 logger.error("result_not_recorded", row=calls[call].row.pk, error=type(failure).__name__)
             del calls[call]
 
@@ -197,15 +197,15 @@ class MapWorker:
             try:
                 lease.renew()
             except LeaseLost:
-                # Recording its result will be refused.
+                # The result of this call will be refused when it is recorded.
                 continue
             except Error:
-                # The database may be back at the next beat, on a new connection.
+                # At the next heartbeat, the database may be available on a new connection.
                 connection.close()
                 return
 
     def _record(self, lease: ItemLease, result: Reply | ModelFailed) -> None:
-        """Record the result of a call; if its lease was lost, only its tokens."""
+        """Record the result of a call; if the lease was lost, record only its tokens."""
         usage = result.usage
         tokens = {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         try:
@@ -238,7 +238,7 @@ class MapWorker:
                 kind, sentence, actor=self.name, at_least=failed.retry_after or 0.0, tokens_in=tokens["tokens_in"]
             )
         elif isinstance(failed, BadAnswer):
-            # Cut off or empty: another attempt may do better, but counts against the limit.
+            # The answer was cut off or empty. Another attempt may succeed, but this one counts as an attempt.
             self._refuse(lease, [sentence], f"There was no usable answer: {failed.detail}.", tokens)
         else:
             lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, **tokens)
@@ -247,7 +247,7 @@ class MapWorker:
         lease.refuse(errors, refusal, actor=self.name, most=lease.row.run.max_attempts, **tokens)
 
     def _pause(self, lease: ItemLease, reason: PauseReason) -> None:
-        """Pause the run because of its model; the item loses no attempt."""
+        """Pause the run because of its model; the item's attempt is not counted."""
         with transaction.atomic():
             run = MapRun.objects.select_for_update(no_key=True).get(pk=lease.row.run_id)
             lease.return_unused()
@@ -271,18 +271,18 @@ class MapWorker:
             try:
                 finish_if_over(run_id, actor=self.name)
             except LcmError as refusal:
-                # File storage may work again at the next sweep; other runs do not wait for it.
+                # File storage may work again at the next sweep. The other runs are finished now.
                 logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
 
     def _finish_runs_beside(self) -> None:
-        """Finish runs on another thread; failures are retried when the slice ends."""
+        """Finish runs, in another thread; the end of the time slice retries failures."""
         try:
             self._finish_runs()
         finally:
             connection.close()
 
     def _wake_next(self) -> None:
-        """Wake a worker now if items are due, or else when the next one will be."""
+        """Wake a worker now if items are due, otherwise when the next item is due."""
         if sql.first_row(STATEMENTS["next_run"], {"passed": "{}"}) is not None:
             wake_workers()
             return
@@ -292,9 +292,9 @@ class MapWorker:
 
 
 def _is_outage(error: Error) -> bool:
-    """Whether the error is a database outage, rather than a statement's timeout."""
+    """Whether the error is an outage of the database, and not of one statement."""
     state = getattr(error.__cause__, "sqlstate", None)
     if state is None:
-        # Without an SQLSTATE, the server did not answer.
+        # An error without an SQLSTATE did not come from the server: there was no response.
         return isinstance(error, OUTAGES)
     return state == _READ_ONLY or isinstance(error, OUTAGES) and state.startswith(_STATES_OF_OUTAGES)

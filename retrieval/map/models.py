@@ -1,4 +1,4 @@
-"""The tables of map runs: runs, their items, and the record of what happened."""
+"""The tables of map runs: runs, their items, and the record of their events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.models.columns import ExactJSONField, JSONTextField
 from conversations.work.queue import WorkState
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
 
-# Matches a text that is not blank.
+# Matches a text with a character other than white space.
 _NOT_BLANK = r"[^ \t\r\n]"
 
 
@@ -22,7 +22,8 @@ class MapRun(models.Model):
 
     run_id = models.TextField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="map_runs")
-    # Gets one message at the end; without one, no message is sent, and the files belong to the input's conversation.
+    # The conversation that gets one message at the end, and the files of the run. If it is NULL, there is no message,
+    # and the conversation of the input file gets the files.
     conversation = models.ForeignKey(Conversation, models.RESTRICT, null=True, related_name="map_runs")
     kind = models.TextField(choices=[(kind.value, kind.value) for kind in MapKind])
     state = models.TextField(choices=[(state.value, state.value) for state in MapState], default=MapState.QUEUED)
@@ -34,10 +35,10 @@ class MapRun(models.Model):
     failures_file = models.ForeignKey(LargeFile, models.RESTRICT, null=True, related_name="+")
     prompt = models.TextField()
     output_schema = JSONTextField()
-    # The endpoint's name, such as chat; empty for agentic runs.
+    # The name of the model endpoint, such as `chat`; empty for agentic runs.
     model = models.TextField(default="", db_default="")
     concurrency = models.IntegerField()
-    # The most answers of one item that may fail validation.
+    # An item fails after this many answers that fail validation, or errors of agents.
     max_attempts = models.IntegerField()
     temperature = models.FloatField(null=True)
     timeout_s = models.IntegerField()
@@ -46,7 +47,7 @@ class MapRun(models.Model):
     spent_out = models.BigIntegerField(default=0, db_default=0)
     # What the caller of an agentic run stays responsible for.
     retain = models.TextField(default="", db_default="")
-    # What a caller with a grant delegates to the agents, and which work it keeps.
+    # If there is a grant: what the caller delegates to the agents, and which work it keeps.
     delegated_scope = models.TextField(default="", db_default="")
     kept_work = models.TextField(default="", db_default="")
     grant_id = models.TextField(null=True)  # noqa: DJ001 (absent is not empty)
@@ -60,7 +61,7 @@ class MapRun(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    # The run whose last claim is oldest is served next.
+    # The next item is taken from the open run with the oldest last claim.
     last_claim_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -105,9 +106,9 @@ class MapRun(models.Model):
 
 
 class MapItem(models.Model):
-    """One input of a run, and the work on it: a row of `conversations/work/queue.py`.
+    """One input of a run; also a job of the queue in `conversations/work/queue.py`.
 
-    `attempts` counts claims since the last result was recorded, `refused_answers` the answers that failed validation.
+    `attempts` counts claims since the last result, `refused_answers` answers that failed validation and agents' errors.
     """
 
     item_id = models.BigAutoField(primary_key=True)
@@ -127,7 +128,7 @@ class MapItem(models.Model):
     fence = models.IntegerField(default=0, db_default=0)
     attempts = models.IntegerField(default=0, db_default=0)
     refused_answers = models.IntegerField(default=0, db_default=0)
-    # Consecutive calls without an answer: each lengthens the backoff, too many fail the item.
+    # The number of consecutive calls without an answer: each makes the backoff longer, and MOST_FAULTS fail the item.
     faults = models.IntegerField(default=0, db_default=0)
     last_error = models.TextField(default="", db_default="")
     error_kind = models.TextField(  # noqa: DJ001 (absent while nothing has failed)
@@ -135,7 +136,7 @@ class MapItem(models.Model):
     )
     # The last refused answer and its errors, for the next attempt.
     validation_errors = models.TextField(default="", db_default="")
-    # JSON on one line.
+    # The output of the item, as JSON on one line.
     output = models.TextField(null=True)  # noqa: DJ001 (absent until it is done)
     output_hash = models.BinaryField(null=True)
     worker = models.TextField(default="", db_default="")
@@ -168,12 +169,12 @@ class MapItem(models.Model):
 
 
 class MapEvent(models.Model):
-    """One entry of a run's record, chained by the database, and never changed."""
+    """One event of a run, in a hash chain by the database; events are never changed."""
 
     event_id = models.BigAutoField(primary_key=True)
     workspace = models.ForeignKey(Workspace, models.RESTRICT, related_name="+")
     run = models.ForeignKey("retrieval.MapRun", models.RESTRICT, related_name="events")
-    # From 1 without gaps, in each run. The database sets it, and the time and the hashes.
+    # The events of each run are numbered from 1 without gaps. The database sets this number, the time and the hashes.
     seq = models.IntegerField(db_default=0)
     at = models.DateTimeField(db_default=Now())
     actor = models.TextField()

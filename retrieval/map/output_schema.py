@@ -1,6 +1,6 @@
-"""Check output schemas, and values against them, with bounded work. Pure.
+"""Check output schemas, and values against them, within limits of work; no I/O.
 
-JSON Schema, Draft 2020-12. A `$ref` leads to a place within the schema: nothing is ever fetched.
+A schema is JSON Schema, Draft 2020-12. A `$ref` must refer to a part of the same schema, because nothing is fetched.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from conversations.errors import Invalid
 
 MOST_SCHEMA_CHARACTERS = 64_000
 MOST_SCHEMA_LEVELS = 40
-# The most references followed while one value is checked: they multiply where each leads to several others, and so do
-# the `unevaluated` keywords.
+# The maximum number of references and `unevaluated` keywords that are followed while one value is checked. Without a
+# limit, their number can grow exponentially, because each may lead to several others.
 MOST_REFERENCES = 20_000
-# Python's regular expressions backtrack through every choice at every position: hence limits on the expression, on the
-# text, and on the steps for all texts of one value.
+# Python's regular expressions may backtrack through every choice at every position. So there are limits on expressions,
+# on the matched texts, and on the number of steps for all texts of one value.
 MOST_PATTERN_CHARACTERS = 200
 MOST_UNBOUNDED = 2
 MOST_WAYS = 10_000_000
@@ -41,7 +41,7 @@ MOST_ERROR_CHARACTERS = 300
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
 _MULTIPLYING = (*_REFERENCES, "unevaluatedItems", "unevaluatedProperties")
-# The pieces of an expression that matter: a class, an escape or the opening of a group hides what it contains.
+# The pieces of an expression that affect its cost. Characters in a class, an escape or the start of a group do not.
 _PIECE = re.compile(
     r"""
       (?P<back>\\[1-9]|\(\?P=)
@@ -53,38 +53,38 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# With this flag, blanks and comments may be between a group and its repetition.
+# With this flag, spaces and comments are allowed between a group and its quantifier.
 _VERBOSE_FLAG = re.compile(r"\(\?[a-zA-Z]*x")
 _PROBES: tuple[Any, ...] = (None, {}, [], "", 0)
 
 
 class TooMuchWork(Exception):
-    """Checking a value would take more references or regex steps than allowed."""
+    """Checking a value would need more references or regex steps than allowed."""
 
 
 @dataclass(frozen=True)
 class PatternCost:
-    """How many ways a regular expression can be tried at one position of a text."""
+    """The number of ways in which a regular expression can match at one position."""
 
     unbounded: int
-    # The product of all other choices.
+    # The product of all choices except the unbounded quantifiers, such as `*`.
     choices: int
     is_anchored: bool
-    # A group is, or may be, repeated or referred to: no bound is known.
+    # Whether a group is or may be repeated or referenced. Then no upper bound is known.
     is_unknown: bool
 
     def ways(self, length: int) -> int:
         return self.choices * length**self.unbounded
 
     def trials(self, length: int) -> int:
-        """An upper bound of the work for a text of this length."""
+        """An upper bound of the number of steps for a text of this length."""
         return self.ways(length) * (1 if self.is_anchored else length)
 
 
 @lru_cache(maxsize=512)
 def cost_of(pattern: str) -> PatternCost:
-    """Bound the cost of a valid regular expression from its text."""
-    # `open_groups` counts the alternatives of each open group, the whole expression first; closed ones go to `choices`.
+    """Compute an upper bound of the cost of a valid regular expression."""
+    # `open_groups` counts the alternatives of each open group, the whole expression first; `choices` of closed groups.
     open_groups, choices, unbounded, is_unknown = [1], [], 0, False
     for piece in _PIECE.finditer(pattern):
         match piece.lastgroup:
@@ -106,7 +106,7 @@ def cost_of(pattern: str) -> PatternCost:
                 elif piece["quantifier"] == "?":
                     choices.append(2)
                 else:
-                    # A long exact repetition offers no choice, but takes its time.
+                    # A long exact repetition is no choice, but matching it takes many steps.
                     most = high if piece["comma"] else low
                     choices.append(1 + most - low + most // 100)
     is_anchored = pattern.startswith("^") and open_groups == [1]
@@ -115,14 +115,14 @@ def cost_of(pattern: str) -> PatternCost:
 
 @dataclass
 class SchemaCheck:
-    """A valid schema, ready to check values against. Not thread-safe."""
+    """Checks values against a valid schema; not thread-safe."""
 
     schema: Mapping[str, Any]
     _followed: int = field(default=0, init=False)
     _trials: int = field(default=0, init=False)
 
     def errors(self, value: Any) -> list[str]:
-        """Return the errors of a value, each with its JSON path; empty if it is valid."""
+        """Return the errors of a value, each with a JSON path; empty if it is valid."""
         self._followed = self._trials = 0
         try:
             found = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
@@ -136,7 +136,7 @@ class SchemaCheck:
             name: self._counted(Draft202012Validator.VALIDATORS[name]) for name in _MULTIPLYING
         }
         keywords |= {"pattern": self._pattern, "patternProperties": self._bounded_names, "uniqueItems": _unique}
-        # An empty registry: nothing that is not in the schema is ever looked for.
+        # The registry is empty, so that nothing outside of the schema is ever fetched.
         return extend(Draft202012Validator, keywords)(self.schema, registry=Registry())
 
     def _counted(self, follow: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
@@ -176,7 +176,7 @@ class SchemaCheck:
 
 
 def checked_schema(schema: Any) -> SchemaCheck:
-    """Validate a schema. Returns the check of values; raises Invalid."""
+    """Validate a schema, and return the check for values; raises Invalid."""
     if not isinstance(schema, Mapping):
         raise Invalid("output_schema must be an object of JSON Schema.")
     try:
@@ -206,7 +206,7 @@ def checked_schema(schema: Any) -> SchemaCheck:
 
 
 def _parts(value: Any, level: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each object within the schema, with how deep it lies."""
+    """Yield each object within the schema, with its level of nesting."""
     if isinstance(value, Mapping):
         yield level, value
     if level <= MOST_SCHEMA_LEVELS and isinstance(value, Mapping | list):
@@ -225,11 +225,11 @@ def _require_own_references(part: Mapping[str, Any]) -> None:
 
 
 def _require_places(schema: Mapping[str, Any]) -> None:
-    """Raise Invalid for a reference to a place that the schema does not have."""
+    """Raise Invalid for a reference to a part that the schema does not have."""
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(dict(schema)))
     for _, part in _parts(schema, 1):
         reference = part.get("$ref")
-        # References are relative to an $id, if there is one; a bad one of these is found when it is followed.
+        # If there is an `$id`, references are relative to it. A wrong one is then found only when it is followed.
         if isinstance(reference, str) and "$id" not in schema:
             try:
                 resolver.lookup(reference)
@@ -262,7 +262,7 @@ def _require_simple_patterns(part: Mapping[str, Any]) -> None:
 
 
 def _unique(validator: Any, is_wanted: bool, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Compare items by canonical JSON, as comparing all pairs takes too long."""
+    """Find equal items by their canonical JSON, because all pairs would be too many."""
     if is_wanted and isinstance(value, list):
         keys = {json.dumps(_as_compared(each), sort_keys=True) for each in value}
         if len(keys) < len(value):

@@ -1,4 +1,4 @@
-"""What operations on the events of map runs and on agents' claims return."""
+"""Return types of operations on events of map runs, and on claims of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retrieval.map.types import MapEventKind
 
 @dataclass(frozen=True)
 class MapEventRecord:
-    """One event of a map run; its hash, in hexadecimal, covers all events before."""
+    """One event of a map run; its hash, in hexadecimal, covers all events before it."""
 
     run_id: str
     seq: int
@@ -31,7 +31,7 @@ class MapEventRecord:
 
 @dataclass(frozen=True)
 class MapExport:
-    """An exported record; `heads` are the last hashes, by run."""
+    """The result of an export; `heads` has the last hash of each run."""
 
     lines: int
     runs: int
@@ -40,7 +40,7 @@ class MapExport:
 
 @dataclass(frozen=True)
 class MapEventFinding:
-    """One line of an exported record that contradicts another; lines count from 1."""
+    """An error in one line of an exported record; lines are numbered from 1."""
 
     line: int
     code: str
@@ -49,7 +49,7 @@ class MapEventFinding:
 
 @dataclass(frozen=True)
 class MapVerification:
-    """The verification of an exported record: all findings counted, some listed."""
+    """The result of verifying an exported record: all findings counted, some listed."""
 
     source: str
     lines: int
@@ -65,8 +65,8 @@ class MapVerification:
 class ClaimTerms:
     """The terms on which an agent works on items of a run.
 
-    `grant` is what it may read besides its items, by `lcm_expand_query` with its id; without one, nothing. `read_only`
-    forbids it to change anything outside LCM. LCM cannot enforce that: an agent that works elsewhere has to keep to it.
+    With a `grant`, the agent may also read texts by `lcm_expand_query` and the id of the grant; otherwise only its
+    items. `read_only` forbids it to change anything outside LCM, which LCM cannot enforce for agents elsewhere.
     """
 
     read_only: bool
@@ -81,8 +81,8 @@ class ClaimTerms:
 class ClaimedItem:
     """An item that is leased to one agent.
 
-    Every call about it must pass its `fence`. `prompt` is the run's with the item filled in; `validation_errors`
-    quotes the last refused answer and its errors.
+    Every call about the item must pass its `fence`. `prompt` is the prompt of the run with the item in it.
+    `validation_errors` has the last refused answer and its errors.
     """
 
     item_id: int
@@ -99,8 +99,8 @@ class ClaimedItem:
 class ClaimedItems:
     """Claimed items of a run, their terms, and the schema of each output.
 
-    `open_items` counts the items of the run that are not finished. If some are open but none were claimed, they are
-    leased to others or the run is paused; claim again later.
+    `open_items` is the number of items that are not finished. If it is not 0 but no item was claimed, the open items
+    are leased to other agents or not yet due, or the run is paused. Claim again later.
     """
 
     run_id: str
@@ -127,8 +127,8 @@ class HeldItem:
 class ItemOutcome:
     """The state of an item after it was completed or released.
 
-    `state` is `done`, `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated` says
-    that the same answer was recorded before.
+    `state` is `done`, or `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated` says
+    that the same output was already recorded.
     """
 
     item_id: int

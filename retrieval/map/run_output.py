@@ -1,4 +1,4 @@
-"""Finish a run: store its outputs and failures as files, append one message."""
+"""Finish a map run: store its outputs and failures as files, append one message."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PAGE = 500
 
 
 def finish_if_over(run_id: str, *, actor: str) -> bool:
-    """Finish the run if all of its items have ended. Returns whether it did.
+    """Finish the run if all of its items have ended; return whether it was finished.
 
-    Files, message, state and event are one transaction, so a crash at any point leaves either all of them or none. The
-    bytes are stored before, under their hash.
+    One transaction stores the rows of the files, the message, the state and the event, so a crash leaves all of them or
+    none. The bytes of the files are stored before it, under their hash.
     """
     run = MapRun.objects.select_related("conversation", "input_file__conversation").get(pk=run_id)
     if not _is_over(run):
@@ -40,7 +40,7 @@ def finish_if_over(run_id: str, *, actor: str) -> bool:
     failures = _bytes_kept(run, WorkState.FAILED, _failure_line, f"{run_id}-failures") if failed else None
     with transaction.atomic():
         run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        # Meanwhile, the run may have been finished elsewhere, or its failed items retried and ended again.
+        # Another worker may have finished the run meanwhile, or failed items may have been retried and ended again.
         if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
             return False
         files = LargeFileService.from_settings()
@@ -86,7 +86,7 @@ def _is_over(run: MapRun) -> bool:
 
 
 def _bytes_kept(run: MapRun, state: WorkState, line: Callable[[MapItem], str], name: str) -> LargeFile:
-    """Store the lines of the items in this state; the row is saved later."""
+    """Store a file with the lines of the items in this state; its row is saved later."""
     lines = (f"{line(item)}\n".encode() for item in _in_order(run.pk, state))
     return LargeFileService.from_settings().keep(
         run.conversation or run.input_file.conversation, lines, file_name=f"{name}.jsonl", mime_type=MIME_TYPE
@@ -94,7 +94,7 @@ def _bytes_kept(run: MapRun, state: WorkState, line: Callable[[MapItem], str], n
 
 
 def _in_order(run_id: str, state: WorkState) -> Iterator[MapItem]:
-    """Yield the items in the order of the input, reading a page at a time."""
+    """Yield the items in the order of the input, reading them in pages."""
     after = 0
     rows = MapItem.objects.filter(run_id=run_id, state=state).order_by("position").defer("input")
     while page := list(rows.filter(position__gt=after)[:_PAGE]):

@@ -1,4 +1,4 @@
-"""Check a map run as a whole, and store it with its items in one transaction."""
+"""Check the request for a map run; store the run with its items, all or nothing."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MOST_ATTEMPTS = 10
 MOST_TIMEOUT_SECONDS = 600
 _BATCH = 1000
 
-# The specification's sentence, word for word.
+# The specification prescribes the wording of this error.
 NO_RETENTION = "Delegation without retention violates scope-reduction invariant."
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """The parameters of a run, as requested."""
+    """The parameters of a requested map run."""
 
     kind: MapKind
     prompt: str
@@ -111,7 +111,7 @@ class MapSubmission:
     scope: Scope = EVERYTHING
 
     def submit(self, request: MapRequest) -> MapRun:
-        """Store a run and its items, all or nothing; the same key returns the same run.
+        """Store a run with all of its items, or return the run of the idempotency key.
 
         Raises Invalid, NotFound, TooLarge, Unavailable, and Conflict for a key that belongs to another run.
         """
@@ -127,10 +127,10 @@ class MapSubmission:
         run = _row(request, texts, workspace_id)
         if (same := _same_run(run)) is not None:
             return same
-        # Bytes first: the row of a file must not name missing bytes.
+        # The bytes are stored first, because the row of a file must not name missing bytes.
         kept = file or self._kept(conversation, run.pk, texts)
         with transaction.atomic():
-            # Requests of one conversation are serialized, so that of two equal ones the second finds the first's run.
+            # This lock serializes the requests of one conversation, so that a repeated request finds the first run.
             Conversation.objects.select_for_update(no_key=True).get(pk=conversation.pk)
             if (same := _same_run(run)) is not None:
                 return same
@@ -144,7 +144,7 @@ class MapSubmission:
         return run
 
     def _places(self, request: MapRequest) -> tuple[Conversation, LargeFile | None]:
-        """The conversation that gets the run's files, and the input file, if given."""
+        """The conversation that owns the run's files, and the input file, if given."""
         conversation = None if request.conversation_id is None else self.scope.conversation(request.conversation_id)
         if request.input_file_id is None:
             assert conversation is not None, "items have a conversation"
@@ -170,7 +170,7 @@ class MapSubmission:
         )
 
     def _record(self, run: MapRun, request: MapRequest) -> None:
-        """Record the submission, and the terms of a delegation by their hashes."""
+        """Record the submission event and, for an agentic run, hashes of its terms."""
         hashes = {"prompt_hash": bytes(run.prompt_hash).hex(), "schema_hash": bytes(run.schema_hash).hex()}
         values: dict[str, Any] = {
             "run_id": run.pk,
@@ -233,7 +233,7 @@ _COMPARED = (
 
 
 def _same_run(run: MapRun) -> MapRun | None:
-    """Find the run of the same idempotency key. Raises Conflict if it differs."""
+    """Find the run with the same idempotency key; raises Conflict if it differs."""
     if run.idempotency_key is None:
         return None
     found = MapRun.objects.filter(workspace_id=run.workspace_id, idempotency_key=run.idempotency_key).first()

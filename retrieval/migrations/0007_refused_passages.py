@@ -1,4 +1,4 @@
-"""Passages that an embedder makes no vector of, each with the reason."""
+"""Passages without a vector, each with the reason of the embedder."""
 
 import django.db.models.deletion
 import django.db.models.functions.datetime

@@ -1,7 +1,7 @@
 """Search the texts in cold storage, newest first, within the time limit.
 
-They are in no index. The filters apply to their rows as usual; their texts are decompressed block by block and matched
-by PostgreSQL, so that words and expressions match as in any other search.
+These texts are in no index. The filters apply to their rows, as in other searches. The texts are then decompressed
+block by block, and PostgreSQL matches them, so that words and expressions match as in any other search.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from retrieval.types import Snippet
 
 _SQL = load("retrieval/search/cold.sql")
 
-# How many rows are read at a time; and about how many characters of their texts, estimated from their tokens, are
-# decompressed and matched at a time.
+# Rows are read _AT_ONCE at a time. Their texts are decompressed and matched in portions of about _PORTION characters,
+# which are estimated from their tokens.
 _AT_ONCE = 5000
 _PORTION = 1_000_000
 _CHARACTERS_A_TOKEN = 4
-# When less than this share of a search's time is left, the page ends there and its cursor continues, so that what is
-# in progress still has time to finish.
+# When less than this share of the time limit is left, the page ends, and its cursor continues the search. So there is
+# enough time left to finish the page.
 _SHARE = 0.5
 
 _IN_PARTS = "Only some of the cold messages could be searched in time: the cursor continues with the older ones."
 
-# The id of a message, its place, its block, and its tokens.
+# The id of a message, its sort position, its cold block, and its tokens.
 _Row = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class ColdSearch:
-    """Search cold messages; use it within `prepare.bounded`."""
+    """Searches cold messages; use it within `prepare.bounded`."""
 
     filters: Filters
     limit: int
@@ -51,7 +51,7 @@ class ColdSearch:
     texts: ColdTexts = field(default_factory=ColdTexts)
 
     def by_words(self, query: CompiledQuery) -> Found:
-        """Find the first messages after the position that hold all of the words."""
+        """Find the next messages after the position that contain all of the words."""
         tsquery, needles = query.for_every_clause().query, Needles.of(query.rarities)
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
@@ -61,7 +61,7 @@ class ColdSearch:
         return until_settled(lambda: self._walk(matching))
 
     def by_pattern(self, pattern: Pattern) -> Found:
-        """Find the first messages that an expression matches. Raises Invalid."""
+        """Find the next messages after the position that an expression matches."""
 
         def matching(texts: Sequence[str]) -> dict[int, Snippet]:
             try:
@@ -85,7 +85,7 @@ class ColdSearch:
         return _page(found[: self.limit])
 
     def _portions(self) -> Iterator[list[tuple[int, int, str]]]:
-        """Yield ids, places and texts of the messages after the position, in portions."""
+        """Yield portions of the messages after the position: id, sort position and text."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
         upto = self.filters.high if self.position.key is None else self.position.key[0] - 1
@@ -97,9 +97,9 @@ class ColdSearch:
             upto = batch[-1][1] - 1
 
     def _unpacked(self, portion: Sequence[_Row]) -> list[tuple[int, int, str]]:
-        """Read the texts of a portion, all of their blocks at once."""
+        """Read the texts of a portion, with one read of all their blocks."""
         needed = {block_id for _, _, block_id, _ in portion}
-        # Blocks are in the order of messages, so earlier ones are not needed again and are freed.
+        # Blocks are in the order of messages. So blocks of earlier portions are not needed again, and are freed.
         for through in self.texts.blocks.keys() - needed:
             del self.texts.blocks[through]
         self.texts.read(needed)
@@ -110,7 +110,7 @@ class ColdSearch:
 
 
 def _page(found: Sequence[FoundRow], searched_to: int | None = None) -> Found:
-    """Matches, newest first. `searched_to`: where the search ran out of time."""
+    """The matches, newest first; if given, the search stopped at `searched_to`."""
     ends_at = Position((searched_to,)) if searched_to is not None else None
     return Found(
         found,

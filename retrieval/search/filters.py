@@ -1,6 +1,6 @@
 """Build the WHERE clauses of a search over messages, summaries and files.
 
-Every filter is a condition of the search itself, so that a limit counts only what meets it.
+Every filter is a condition in the search statement itself, so that a LIMIT counts only rows that pass all filters.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search/filters.sql")
 IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WHERE workspace_id = %(workspace_id)s)"
-# The messages of a block, which share a place lexeme in the index (`lcm_places`); and the most blocks that a condition
-# names: for more, it names the whole conversation.
+# The full-text index also has place lexemes (`lcm_places`), which name the conversation of a row and its block. A block
+# is BLOCK consecutive messages. A condition names at most _MOST_BLOCKS blocks; for more, only the conversation.
 BLOCK, _MOST_BLOCKS = 1024, 40
-# The greatest place there can be.
+# The greatest possible position.
 NEWEST = 2**63 - 1
-# A sort key in the order of recording, unique to each row: place, rank, id.
+# A sort key in the order of recording, unique to each row: position, rank, id.
 Key = tuple[int, int, str]
 
-# The index of `sql/files.sql` is on exactly this expression.
+# The index in `sql/files.sql` is on exactly this expression.
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
 
 
-# There is one of each kind, so they are compared by identity.
+# There is one instance for each kind, so instances are compared by identity.
 @dataclass(frozen=True, eq=False)
 class Searchable:
-    """A table to search, and how its rows are compared with those of the others.
+    """A table to search, with SQL for its columns and for its order among the tables.
 
-    `place_in_one` and `place_in_many` order rows by when they were recorded: within one conversation by seq, among
-    several by message id. Rows at the same place are ordered by `rank`: the message, then the summaries that end with
-    it, the widest first, then files.
+    `place_in_one` and `place_in_many` are SQL for the position of a row in the order of recording: in a search of one
+    conversation a seq, in a search of several the id of a message. Rows at the same position are ordered by `rank`: the
+    message, then the summaries that end with it, the deepest first, then files.
     """
 
     kind: ItemKind
@@ -52,12 +52,12 @@ class Searchable:
     tokens: str = "token_count"
     first_moment: str = "created_at"
     last_moment: str = "created_at"
-    # Whether the word index has place lexemes of its rows: their conversation, and their block of 1,024 messages there.
+    # Whether the full-text index has place lexemes for the rows of this table.
     has_places: bool = True
     # The condition for a row to be searched at all, now and as of an earlier moment.
     only: str = "true"
     only_then: str = "true"
-    # Whether the row has its text: one that is empty because it is cold or erased might match an expression.
+    # The condition that the row has its text. Without it, the empty text of a cold or erased row might match a pattern.
     has_text: str = "erased_by_id IS NULL"
 
 
@@ -104,10 +104,11 @@ SEARCHABLES = (MESSAGES, SUMMARIES, FILES)
 
 @dataclass(frozen=True)
 class Filters:
-    """The rows to search, as conditions of SQL.
+    """The rows to search, as SQL conditions.
 
-    `low` (exclusive) and `high` are places of messages: seqs of one conversation, else ids. `newest` is the newest
-    place of all, `size` the number of messages, both before any filter. `at`: the moment as of which to search, if any.
+    `low` (exclusive) and `high` are positions of messages: seqs in a search of one conversation, otherwise ids.
+    `newest` is the newest position, `size` the number of messages, both without filters. `at`: the moment to search as
+    of, if any.
     """
 
     scope: Scope
@@ -116,19 +117,19 @@ class Filters:
     low: int
     high: int
     newest: int
-    # The summaries below `request.under`.
+    # The ids of the summaries below `request.under`.
     below: tuple[str, ...] = ()
     at: datetime | None = None
-    # How many messages of these conversations are cold.
+    # The number of cold messages in these conversations.
     cold: int = 0
-    # The seqs off the active path of the one conversation. For several, only whether any has such seqs: each row is
-    # checked against those of its conversation.
+    # In a search of one conversation, the ranges of seqs that are not on its active path. In a search of several, not
+    # None if any of them has such ranges; each row is then compared with the ranges of its conversation.
     off_path: str | None = None
-    # All messages that call the tools of the request, or answer such a call, if these were called rarely.
+    # If the requested tools were called rarely: the ids of all messages with calls of them or results of such calls.
     of_tools: tuple[int, ...] | None = None
 
     def as_of(self, *, newest: int, size: int, at: datetime) -> Filters:
-        """Copy the filters to search as of a moment, without what came later."""
+        """Copy the filters to search as of a moment, without later rows."""
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
 
@@ -143,12 +144,12 @@ class Filters:
 
     @property
     def rows(self) -> int:
-        """About how many messages there are between `low` and `high`."""
+        """The approximate number of messages between `low` and `high`."""
         return self.high - self.low if self.is_one_conversation else self.size
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether a message beside a match may be filtered out."""
+        """Whether the filters may exclude a message next to a match."""
         is_part = self.low > 0 or self.high < self.newest or self.at is not None or self.off_path is not None
         return is_part or self.request.picks_among_messages
 
@@ -156,27 +157,27 @@ class Filters:
         return table.place_in_one if self.is_one_conversation else table.place_in_many
 
     def high_before(self, key: Key | None) -> int:
-        """The newest place that a message after the key can have."""
+        """The newest position that a message after the key can have."""
         return self.high if key is None else min(self.high, key[0] - 1)
 
     def behind(self, table: Searchable, key: Key | None) -> str:
-        """The condition for summaries or files that come after the key."""
+        """The SQL condition for summaries or files that come after the key."""
         if key is None:
             return "true"
         own = f'({self.place(table)}, {table.rank}, {table.id} COLLATE "C")'
         return f"({own} < (%(key_place)s, %(key_rank)s, %(key_id)s)) IS TRUE"
 
     def matching(self, table: Searchable, *, places: str = "in_conversations") -> str:
-        """The condition by which the word index finds the rows that match `query`.
+        """The SQL condition with which the full-text index finds the rows for `query`.
 
-        `places`: the name of the parameter with the place lexemes to search. Words and places are separate conditions:
-        if one condition had both, the index would scan all entries of these places.
+        `places` is the name of the parameter with the place lexemes to search. Words and place lexemes are separate
+        conditions: if one condition had both, the index would scan all entries of these place lexemes.
         """
         names = ["query", places] if table.has_places and self.request.named else ["query"]
         return " AND ".join(f"{table.vector} @@ %({name})s::tsquery" for name in names)
 
     def blocks(self, after: int, upto: int) -> str:
-        """The place lexemes of the blocks that hold the seqs in (after, upto]."""
+        """The tsquery of the place lexemes for the blocks with the seqs in (after, upto]."""
         blocks = range((after + 1) // BLOCK, upto // BLOCK + 1)
         if not self.is_one_conversation or len(blocks) > _MOST_BLOCKS:
             return self._in_conversations
@@ -188,7 +189,7 @@ class Filters:
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
-        """The parameters of all conditions."""
+        """The parameters of all SQL conditions."""
         request = self.request
         return {
             "workspace_id": self.scope.workspace_id,
@@ -211,19 +212,19 @@ class Filters:
         }
 
     def where(self, table: Searchable, *, by_words: bool = True, costly: bool = True) -> str:
-        """The WHERE clause of a table. `costly`: with conditions on message parts.
+        """The WHERE clause of a table; with `costly`, also conditions on message parts.
 
-        `by_words`: the word index finds the rows, so no other index may be used for these conditions.
+        `by_words`: the full-text index must find the rows, so the planner must use no other index for these conditions.
         """
         owned = self._owned
         if by_words and owned != "true" and (table.has_places or not self.is_one_conversation):
-            # IS TRUE keeps the planner from using an index for it.
+            # With IS TRUE, the planner cannot use an index for this condition.
             owned = f"({owned}) IS TRUE"
         only = table.only if self.at is None else table.only_then
         return _all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
 
     def costly_of(self, table: Searchable) -> str:
-        """The conditions on the parts of messages."""
+        """The SQL conditions on the parts of messages."""
         if table is not MESSAGES:
             return "true"
         finds_tool = bool(self.request.tool_names) and self.of_tools is None
@@ -238,7 +239,7 @@ class Filters:
         return "true" if self.scope.workspace_id is None else IN_WORKSPACE
 
     def _conditions(self, table: Searchable) -> dict[str, Any]:
-        """The conditions of the request, and whether each is set."""
+        """The SQL conditions of the request; the values say whether each one is set."""
         request, place = self.request, self.place(table)
         first, last = table.first_moment, table.last_moment
         conditions: dict[str, Any] = {f"{last} >= %(since)s": request.since, f"{first} < %(until)s": request.until}
@@ -255,7 +256,7 @@ class Filters:
                 _SQL["held_below"]: request.under,
             }
         elif table is SUMMARIES:
-            # A summary matches if the range that it covers overlaps.
+            # A summary matches if the range that it covers overlaps the requested range.
             conditions |= {
                 "last_seq > %(low)s": request.from_seq,
                 "first_seq <= %(high)s": request.to_seq is not None,
@@ -266,12 +267,12 @@ class Filters:
 
 
 def key_values(key: Key | None) -> dict[str, Any]:
-    """The parameters of `Filters.behind`."""
+    """The SQL parameters of `Filters.behind`."""
     if key is None:
         return {}
     return {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
 
 
 def _all_of(conditions: Mapping[str, Any]) -> str:
-    """Join the conditions that are set with AND; `true` if none is."""
+    """Join the conditions that are set with AND; `true` if none is set."""
     return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

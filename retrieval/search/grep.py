@@ -1,4 +1,4 @@
-"""Search messages, summaries and files, in every mode and order, page by page."""
+"""Search messages, summaries and files, in each mode and order, in pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from retrieval.semantic import questions
 from retrieval.semantic.questions import Question
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 
-# What is stripped from a text that is searched literally.
+# Characters that are stripped from both ends of a text that is searched literally.
 _BLANK = string.whitespace + '"“”„«»'
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
@@ -48,7 +48,7 @@ _SIMPLER_PATTERN = (
 
 @dataclass(frozen=True)
 class Grep:
-    """Runs searches of every mode and order."""
+    """Runs searches of all modes and orders."""
 
     policy: RetrievalPolicy
     scope: Scope = EVERYTHING
@@ -93,9 +93,9 @@ class Grep:
     def ranked_messages(
         self, *, query: str, conversation_id: int, limit: int
     ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
-        """Yield a conversation, its best matches of a query, and the lexemes' worths.
+        """Yield a conversation, its best matches of a query, and the lexemes' weights.
 
-        Reads within the context use the same snapshot and have the same time limit.
+        Statements inside this context use the same snapshot and have the same time limit.
         """
         query = storable(query[: self.policy.max_query_length])
         request = SearchRequest(query, scope=GrepScope.MESSAGES, conversation_id=conversation_id)
@@ -123,7 +123,7 @@ class Grep:
     def _found(
         self, request: SearchRequest, position: Position, deadline: Deadline, question: Question | LcmError | None
     ) -> tuple[Found, int]:
-        """Return what is found after a position, and the number of cold messages."""
+        """Return the matches after a position, and the number of cold messages."""
         is_pattern = request.mode is GrepMode.REGEX
         queries = () if is_pattern else interpretations(request.query)
         prepared, most = prepare(request, self.scope, queries), request.limit + 1
@@ -146,7 +146,7 @@ class Grep:
             prefers_new = request.order is GrepSort.HYBRID
             found = RelevanceSearch(prepared, most, position, prefers_new=prefers_new).first(queries)
         if found is None:
-            # A query without indexed words, such as `to be`.
+            # The query has no indexed word, such as `to be`.
             found = by_pattern(self._literal_pattern(request.query))
             found = replace(found, note=_TOO_COMMON, sort=GrepSort.RECENCY)
         return found, prepared.filters.cold
@@ -158,10 +158,10 @@ class Grep:
         return search.by_words(query) if query else search.by_pattern(self._literal_pattern(request.query))
 
     def _literal_pattern(self, query: str) -> Pattern:
-        """Make an expression that matches the query's text. Raises Invalid without one."""
+        """Build an expression that matches the text of a query; raises Invalid if empty."""
         parsed = parse(query)
         positive = " ".join(term.text for term in parsed.terms)
-        # The parser takes `or` for an operator, which it is not in a literal text.
+        # The whole query if possible: its parsed terms do not contain `or`, which is a plain word in a literal text.
         text = (positive if parsed.excluded else query).strip(_BLANK)
         if not positive.strip(_BLANK) or not text:
             raise param_error(

@@ -1,4 +1,4 @@
-"""Make pages of found rows: matches, token caps and signed cursors."""
+"""Build pages of matches from found rows, within a token limit; sign cursors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.types import GrepSort, ItemKind, Match, Snippet
 
-# The tokens of a match in JSON besides its texts (names, ids, times, punctuation), and of each highlight.
+# The tokens of a match's JSON without its texts (names, ids, times, punctuation), and of each highlight.
 FRAME_TOKENS, HIGHLIGHT_TOKENS = 160, 8
 _REFUSAL = (
     "This is not a cursor that grep gave for this search, or it was changed; only limit and max_tokens may change from "
@@ -27,7 +27,7 @@ _SHOWN = {
     each.kind: _SQL[f"shown_{each.name}"].format(seq=each.seq, tokens=each.tokens, text=each.text)
     for each in SEARCHABLES
 }
-# The columns of these statements.
+# The columns of the statements in _SHOWN.
 _COLUMNS = (
     "id", "conversation_id", "session_id", "first_seq", "last_seq", "created_at", "token_count", "content",
     "covered_by", "active", "role", "author", "depth", "file_name", "has_quarantines",
@@ -35,10 +35,10 @@ _COLUMNS = (
 
 
 class FoundRow(NamedTuple):
-    """A row that matches, and its place by time. `snippet`: if known already."""
+    """A matching row and its position by time; `snippet` is None until it is made."""
 
     id: int | str
-    # A seq where one conversation is searched, else the id of a message.
+    # A seq if one conversation is searched, otherwise the id of a message.
     order_place: int
     rank: int = 0
     snippet: Snippet | None = None
@@ -46,7 +46,7 @@ class FoundRow(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The sort key by recency, unique to each row; the greatest comes first."""
+        """The sort key by recency, unique to each row; the greatest key comes first."""
         return (self.order_place, self.rank, str(self.id))
 
     @property
@@ -57,10 +57,10 @@ class FoundRow(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a page ends, and what its cursor remembers of the first page.
+    """The end of a page, and values of the first page for its cursor.
 
-    Without a key, it is the beginning. `interpretation` is the number of the attempt at the query that is in use;
-    `newest`, `size` and `at` are those of the filters at the first page.
+    Without a key, it is the start of the first page. A query may be tried in several interpretations; `interpretation`
+    is the number of the one in use. `newest`, `size` and `at` are values of the filters at the first page.
     """
 
     key: tuple[Any, ...] | None = None
@@ -75,11 +75,11 @@ BEGINNING = Position()
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, in order, and how it interpreted the query.
+    """The rows that a search found, in order, and how it interpreted the query.
 
-    `rows` has one more than the page if there are more. `position_of` gives the position after the row at an index.
-    `ends_at` is where to continue after all rows, if not everything was searched. `lexemes` are those that snippets
-    show, with their worths.
+    `rows` has one row more than the page if there is a next page. `position_of` returns the position after the row with
+    a given index. If the search ended early, `ends_at` is the position at which to continue after all rows. `lexemes`
+    are the lexemes that snippets highlight, with their weights.
     """
 
     rows: Sequence[FoundRow]
@@ -91,12 +91,12 @@ class Found:
     used: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     note: str | None = None
-    # How they are sorted, where it is not as requested.
+    # The order of the rows, if it is not the requested one.
     sort: GrepSort | None = None
 
 
 def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
-    """Make the matches of found rows, in order; snippets show the `needles`."""
+    """Build the matches of found rows, in order; snippets highlight the `needles`."""
     if not found:
         return ()
     values = {
@@ -128,7 +128,7 @@ def _match(found: FoundRow, needles: Needles, withheld: Collection[str], *, cont
 
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
-    """How many of the first matches fit `max_tokens`; at least one."""
+    """The number of first matches that fit into `max_tokens`; at least one."""
     room = max_tokens
     for place, match in enumerate(found):
         shown = filter(None, (match.snippet.text, match.session_id, match.author, match.file_name))
@@ -146,7 +146,7 @@ def write_position(position: Position, search: str) -> str:
 
 
 def read_position(cursor: str, search: str) -> Position:
-    """Read a cursor. Raises Invalid (`bad_cursor`) for one of another search."""
+    """Read a cursor; raises Invalid (`bad_cursor`) if it is of another search."""
     values: list[Any] = read_cursor(cursor, of="grep", request=search, refusal=_REFUSAL)
     if len(values) > 2 and isinstance(values[2], datetime):
         newest, size, at, *key = values

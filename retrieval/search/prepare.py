@@ -1,6 +1,6 @@
 """Prepare a search: time limit, snapshot, extent and lexemes.
 
-The lexemes and how common they are come from the database, and are cached in the process.
+The lexemes of terms and their document frequencies come from the database. They are cached in the process.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
 
-# An index always serves a search best, but for a word without statistics the planner may choose a sequential scan. JIT
-# compilation is off, and a prepared statement is planned once for all values.
+# Sequential scans are off, because an index is always better here, but for a word without statistics the planner may
+# not choose it. JIT compilation is off. A prepared statement is planned once for all values.
 _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
-# The messages of tools with fewer calls are found by these calls; for other tools, each match is checked.
+# If the requested tools have fewer calls than this, their messages are read first. Otherwise each match is checked.
 MOST_CALLS = 300
-# Terms are cached, as words are searched for repeatedly; those longer than nearly any identifier are not.
+# The maximum number of cached terms, and the maximum length of a cached term: a longer one is hardly used twice.
 _MOST_CACHED, _LONGEST_CACHED = 10_000, 100
 # PostgreSQL reports an ANALYZE shortly before its statistics are committed, so only older statistics are cached.
 _SETTLED_SECONDS = 10
@@ -41,25 +41,25 @@ _SETTLED_SECONDS = 10
 
 @dataclass(frozen=True)
 class Deadline:
-    """The deadline of a search."""
+    """The deadline of a search: a time of the monotonic clock."""
 
     at: float
     milliseconds: int
 
     def remaining_ms(self) -> int:
-        """The milliseconds left; at least 1, as PostgreSQL takes 0 for no limit."""
+        """The remaining milliseconds; at least 1, because 0 means no limit to PostgreSQL."""
         return max(1, int((self.at - time.monotonic()) * 1000))
 
     def impose(self) -> None:
-        """Limit every later statement to the time that is left."""
+        """Limit each later statement to the remaining time."""
         rows("SELECT set_config('statement_timeout', %s, true)", [str(self.remaining_ms())])
 
 
 @contextmanager
 def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[Deadline]:
-    """Open a snapshot with a time limit; if that is exceeded, raise `refusal()`.
+    """Open a snapshot with a time limit; if the limit is exceeded, raise `refusal()`.
 
-    Statements within get generic plans; use `rows_as_planned` for one that must be planned for its values.
+    Statements inside it get generic plans. Use `rows_as_planned` for a statement that must be planned for its values.
     """
     deadline = Deadline(time.monotonic() + milliseconds / 1000, milliseconds)
     settings = {"statement_timeout": str(milliseconds), **_SETTINGS}
@@ -75,7 +75,7 @@ def bounded(*, milliseconds: int, refusal: Callable[[], LcmError]) -> Iterator[D
 
 @contextmanager
 def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings within a caller's transaction, until the savepoint ends."""
+    """Change settings inside the transaction of a caller, until a savepoint ends."""
     with transaction.atomic():
         rows("SELECT " + ", ".join(f"set_config('{name}', %s, true)" for name in settings), [*settings.values()])
         yield
@@ -83,7 +83,7 @@ def _settings_within(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 class Extent(NamedTuple):
-    """How much a search covers, as the statements `extent_of_...` return it."""
+    """The size of the searched data; the fields are the columns of `extent_of_...`."""
 
     size: int
     cold: int
@@ -91,7 +91,7 @@ class Extent(NamedTuple):
     named: Sequence[int] | None
     off_path: str | None
     now: datetime
-    # When PostgreSQL last counted the words of all messages, and whether every transaction sees that count.
+    # The time of the last ANALYZE of the messages, and whether all transactions see its statistics.
     counted_at: datetime | None
     is_committed: bool
 
@@ -109,15 +109,15 @@ class Prepared:
     at: datetime
 
     def compiled(self, parsed: ParsedQuery, *, in_all_forms: bool = False) -> CompiledQuery | None:
-        """Compile a query for the word index. Returns None if it has no lexeme."""
+        """Compile a query for the full-text index; None if it has no lexeme."""
         frequencies, among = self.frequencies, self.filters.rows
         return compile_query(parsed, self.lexed, frequencies=frequencies, rows=among, in_all_forms=in_all_forms)
 
 
 def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery] = ()) -> Prepared:
-    """Prepare the search of a request, for these queries; call it within `bounded`.
+    """Prepare the search for a request and these queries; call it within `bounded`.
 
-    Raises NotFound for a conversation or a summary that is not in the scope.
+    Raises NotFound if a conversation or summary in the request is not in the scope.
     """
     below: tuple[str, ...] = ()
     first, last = 1, None
@@ -189,9 +189,9 @@ def _is_possible(conversation_id: int) -> bool:
 
 
 def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:
-    """All messages of the requested tools; None if these were called too often.
+    """The ids of all messages of the requested tools; None if these have many calls.
 
-    Messages of other conversations than the requested one may be among them.
+    The messages may be of other conversations than the requested one.
     """
     values = {
         "tool_names": list(request.tool_names),
@@ -206,7 +206,7 @@ _lexed: dict[TermKey, LexedTerm] = {}
 
 
 def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
-    """The terms of queries with their lexemes, from the cache or the database."""
+    """Look up the lexemes of the terms in queries, in the cache or the database."""
     keys = dict.fromkeys(
         (term, is_excluded)
         for query in queries
@@ -231,7 +231,7 @@ def lexed_terms(queries: Iterable[ParsedQuery]) -> Mapping[TermKey, LexedTerm]:
     return lexed
 
 
-# The frequencies of the last count, by the moment of that count.
+# The frequencies of the last ANALYZE; the key is the time of that ANALYZE.
 _counted: dict[datetime, Mapping[str, float]] = {}
 
 

@@ -1,4 +1,4 @@
-"""Search by words, newest first, in wider and wider windows."""
+"""Search by words, newest first, in windows that become wider."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
 
 _SQL = load("retrieval/search/recency.sql")
-# In one conversation, how many of the newest blocks of messages the first windows reach back; the last has all others.
+# In one conversation, the first windows reach back this many blocks of messages. The last window has all others.
 _WINDOWS = (4, 32)
-# If so few matches are expected, one window has everything.
+# If at most this many matches are expected, one window has all messages.
 _FEW = 300
-# A walk may pass this many times the rows that should suffice, as words come in clusters.
+# A walk may pass this many times the number of rows that should suffice on average, because words occur in clusters.
 _MANY_TIMES = 4
 _LEFT_OUT = "Texts with common words alone were left out; ask for something rarer to see everything."
 
 
 class Window(NamedTuple):
-    """The places in (after, upto]. `walks`: row by row, not by the word index."""
+    """The positions in (after, upto]; `walks`: row by row, without the word index."""
 
     after: int
     upto: int
@@ -41,7 +41,7 @@ class Window(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """One interpretation of the query, and the form that finds candidates."""
+    """One interpretation of the query, and the form of it that finds rows."""
 
     query: CompiledQuery
     chosen: CompiledQuery
@@ -49,7 +49,7 @@ class _Attempt(NamedTuple):
 
     @property
     def is_relaxed(self) -> bool:
-        """Whether texts with any of the words match."""
+        """Whether any of the words is enough for a match."""
         return bool(self.interpretation % 2)
 
 
@@ -57,8 +57,8 @@ class _Attempt(NamedTuple):
 class RecencySearch:
     """Finds texts by words, newest first; use it within `prepare.bounded`.
 
-    It finds texts with all words of the query; if there are none, with any of them; if there are none again, the same
-    with the words of phrases instead of the phrases.
+    It finds texts with all words of the query. If there are none, it finds texts with any of the words. If there are
+    still none, it repeats both steps with the words of phrases instead of the phrases.
     """
 
     prepared: Prepared
@@ -66,7 +66,7 @@ class RecencySearch:
     position: Position = BEGINNING
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """Find the first matches after the position. None if the query has no lexeme."""
+        """Find the next matches after the position; None if the query has no lexeme."""
         interpretation = self.position.interpretation
         attempts = [each for each in self._attempts(queries) if interpretation in (None, each.interpretation)]
         for attempt in attempts:
@@ -89,7 +89,7 @@ class RecencySearch:
                 yield _Attempt(query, query.for_any_lexeme(), 2 * number + 1)
 
     def _taken(self, found: Sequence[FoundRow], attempt: _Attempt) -> Found:
-        """Make the result: the rows, and how the query was interpreted."""
+        """Build the result: the rows, and how the query was interpreted."""
         query = attempt.query
         terms = tuple(dict.fromkeys(term.text for term in query.parsed.terms))
         used = query.split_terms(self._lexemes_held(query, found))[0] if attempt.is_relaxed else terms
@@ -126,11 +126,11 @@ class RecencySearch:
         blocks = _WINDOWS if self._filters.is_one_conversation and not are_few else ()
         ends = [start, *(max(low, (newest - each) * BLOCK - 1) for each in blocks), low]
         windows = [Window(after, upto) for upto, after in pairwise(dict.fromkeys(ends))]
-        # Even if no messages are left, there may be summaries or files at the place of the first.
+        # If no messages are left, there may still be summaries or files at the position of the first message.
         yield from windows or [Window(low, start)]
 
     def _worth_walking(self, query: CompiledQuery) -> int:
-        """How many places to walk back; none if the word index costs less."""
+        """The number of positions to walk back; 0 if the full-text index costs less."""
         filters, share = self._filters, query.expected_share
         if filters.of_tools is not None:
             return 0
@@ -142,7 +142,7 @@ class RecencySearch:
     def _in_window(self, query: CompiledQuery, window: Window, *, limit: int) -> list[FoundRow]:
         filters, key = self._filters, self.position.key
         is_first, is_last = window.upto == filters.high_before(key), window.after == filters.low
-        # Summaries and files are at the places of messages, also at the key's, and before the first of them.
+        # Summaries and files have positions of messages, also that of the key, or a position before the first message.
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
         after = -1 if is_last else window.after
         statement = _SQL["newest_matches"].format(
@@ -187,7 +187,7 @@ class RecencySearch:
         )
 
     def _lexemes_held(self, query: CompiledQuery, found: Sequence[FoundRow]) -> set[str]:
-        """Which lexemes of the query these rows hold."""
+        """The lexemes of the query that these rows contain."""
         held: set[str] = set()
         for table in self._filters.tables:
             ids = [str(each.id) for each in found if each.kind is table.kind]

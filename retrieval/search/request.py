@@ -1,6 +1,6 @@
-"""A search request: query, filters, order and page size. Pure.
+"""A search request: query, filters, order and page size; no I/O.
 
-A filter on something that a kind does not have leaves that kind out: no summary has a role, no message a depth.
+A filter on a property excludes all kinds of items without this property: summaries have no role, messages no depth.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KINDS = {
     GrepScope.FILES: frozenset({FILE}),
     GrepScope.ALL: frozenset({MESSAGE, SUMMARY, FILE}),
 }
-# The kinds that have the property of each of these filters; all kinds have those of the others.
+# For each filter, the kinds of items that have its property. All kinds have the properties of the other filters.
 _HAD_BY = {
     **dict.fromkeys(("roles", "part_types", "tool_names"), frozenset({MESSAGE})),
     "depth": frozenset({SUMMARY}),
     **dict.fromkeys(("from_seq", "to_seq", "under"), frozenset({MESSAGE, SUMMARY})),
 }
 BY_MEANING = frozenset({GrepMode.SEMANTIC, GrepMode.HYBRID})
-# What may change from page to page of the same search.
+# The arguments that may differ between pages of the same search.
 _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
 
 
@@ -40,8 +40,8 @@ _OF_A_PAGE = frozenset({"limit", "max_tokens", "cursor"})
 class SearchRequest:
     """The arguments of `RetrievalEngine.grep`; empty filters match everything.
 
-    `since` is included, `until` is not; `from_seq` and `to_seq` need a single conversation; `under` names a summary, to
-    search only what it was made from, all the way down.
+    The moment `since` is included, `until` is not. `from_seq` and `to_seq` need a single conversation. `under` names a
+    summary: only its direct and indirect sources are searched.
     """
 
     query: str
@@ -66,7 +66,7 @@ class SearchRequest:
     branch: BranchChoice = BranchChoice.ACTIVE
 
     def validated(self, policy: RetrievalPolicy) -> SearchRequest:
-        """Normalize the request. Raises Invalid, naming a param, if nothing can match."""
+        """Normalize the request; raises Invalid for a param with which nothing can match."""
         self._check_query(policy)
         if self.conversation_id is not None and self.conversation_ids:
             raise param_error("conversation_ids", "Give either one conversation or a list of them.")
@@ -107,14 +107,14 @@ class SearchRequest:
 
     @property
     def order(self) -> GrepSort:
-        """The sort that was requested, or the default of the mode."""
+        """The requested sort order, or the default of the mode."""
         if self.sort is not None:
             return self.sort
         return GrepSort.RECENCY if self.mode is GrepMode.REGEX or self.cold else GrepSort.RELEVANCE
 
     @cached_property
     def kinds(self) -> frozenset[ItemKind]:
-        """The kinds of items that can meet all filters. Raises Invalid if none can."""
+        """The kinds of items that can pass all filters; raises Invalid if none can."""
         kinds = _KINDS[self.scope]
         for name, having in _HAD_BY.items():
             if getattr(self, name) in (None, ()):
@@ -134,21 +134,21 @@ class SearchRequest:
 
     @property
     def named(self) -> tuple[int, ...]:
-        """The conversations to search; empty for all."""
+        """The ids of the conversations to search; empty for all."""
         return self.conversation_ids if self.conversation_id is None else (self.conversation_id,)
 
     @property
     def picks_among_messages(self) -> bool:
-        """Whether a filter other than a range of places leaves out messages."""
+        """Whether a filter other than a range of seqs may exclude messages."""
         return bool(self.since or self.until or self.roles or self.part_types or self.tool_names or self.under)
 
     def fingerprint(self, workspace_id: int | None) -> str:
-        """A hash of the search without the size of its pages, to bind cursors to it."""
+        """A hash of the search, without page arguments, that binds cursors to it."""
         values = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name not in _OF_A_PAGE]
         text = repr((workspace_id, self.order, values))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def param_error(name: str, sentence: str) -> Invalid:
-    """Make the error for one parameter, in the form of a validation error."""
+    """Build the error for one parameter, in the form of a validation error."""
     return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})

@@ -1,4 +1,4 @@
-"""Choose the piece of a text that shows best why it matches. Pure."""
+"""Choose the part of a text that shows best why the text matches; no I/O."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200
-# About the length of the passages that long messages are ranked by (`relevance_search.HALF_A_PASSAGE`).
+# The approximate number of characters of a passage in the ranking of long messages (`relevance_search.HALF_A_PASSAGE`).
 RANKED_BY = 360
-# The end of a sentence or of a line, with the blanks behind it.
+# The end of a sentence or of a line, with the white space after it.
 _BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
-# How many first characters of a text are indexed, and so searched here.
+# Only this many first characters of a text are indexed, and so searched here.
 SEARCHED = 250_000
-# The most occurrences of a needle in one text that are considered.
+# At most this many occurrences of a needle in one text are considered.
 _PLACES = range(10_000)
-# Worths are integers in this unit: sums of floats would depend on the order of addition, so that of two places with the
-# same needles the one with fewer occurrences might be shown.
+# Weights are integers in this unit. A sum of floats depends on the order of addition: of two windows with the same
+# needles, the one with fewer occurrences might then be chosen.
 _UNITS = 2**32
 
 
 class Stem(NamedTuple):
-    """How words with a needle begin, longest first, and how long an ending may be."""
+    """Beginnings of words with a needle, longest first, each with its longest ending."""
 
     number: int
     beginnings: tuple[tuple[str, int], ...]
@@ -35,9 +35,9 @@ class Stem(NamedTuple):
 
 @dataclass(frozen=True)
 class Needles:
-    """The lexemes to find in texts, with their worths, prepared once for many texts.
+    """The lexemes to find in texts, with their weights; built once for many texts.
 
-    A lexeme is found at the beginning of words and of the parts of compound words, whatever its accents and its ending.
+    A lexeme is found at the start of words and of parts of compound words; accents and endings are ignored.
     """
 
     worths: tuple[int, ...]
@@ -50,14 +50,14 @@ class Needles:
         return cls(worths, tuple(stem for stem in stems if stem is not None))
 
 
-# A place of a needle in a text: from, to, and which needle.
+# An occurrence of a needle in a text: start, end, and the number of the needle.
 Spot = tuple[int, int, int]
 
 
 def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
-    """Cut the best `width` characters from the passage that a text is ranked by.
+    """Return the best `width` characters of a text, from its best passage.
 
-    If the text has none of the needles, returns its beginning.
+    If the text has none of the needles, this is the beginning of the text.
     """
     spots = _spots(content[:SEARCHED], needles)
     if not spots:
@@ -72,9 +72,9 @@ def snippet(content: str, needles: Needles, *, width: int = WIDTH) -> Snippet:
 
 
 def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
-    """Find the begin and end of the piece that shows best why a text matches.
+    """Find the start and end of the part that shows best why a text matches.
 
-    It has about `width` characters: whole sentences or lines, if they are not much longer.
+    The part has about `width` characters. It is extended to whole sentences or lines if these end nearby.
     """
     shown = snippet(content, needles, width=width)
     begin, end = shown.offset, shown.offset + len(shown.text)
@@ -87,14 +87,14 @@ def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
 
 
 def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
-    """A snippet around a known place; `content` begins at `offset` of the text."""
+    """Build a snippet around a known range; `content` begins at `offset` of the text."""
     start = _start(content, begin - offset, end - offset, width)
     shown = (begin - offset - start, min(end - offset - start, width))
     return Snippet(content[start : start + width], offset + start, (shown,) if shown[0] < shown[1] else ())
 
 
 def _start(content: str, begin: int, end: int, width: int) -> int:
-    """Where a snippet with the cluster in its middle begins, at a word if near."""
+    """The start of a snippet with a range in its middle, or of a word close to it."""
     room = max(0, width - (end - begin))
     start = min(begin - room // 2, len(content) - width)
     if start <= 0:
@@ -104,8 +104,8 @@ def _start(content: str, begin: int, end: int, width: int) -> int:
 
 
 def _spots(content: str, needles: Needles) -> list[Spot]:
-    """Where needles are, in order; of overlapping ones the first and longest."""
-    # The newline is no letter: it follows the last character and, as index -1, precedes the first.
+    """Find the needles, in order; if some overlap, take the first and longest."""
+    # The newline is a non-letter after the last character and, as index -1, also before the first one.
     folded = folded_in_place(content) + "\n"
     lowered = _lowered_in_place(folded)
     found: list[Spot] = []
@@ -127,7 +127,7 @@ def _spots(content: str, needles: Needles) -> list[Spot]:
 
 
 def _end(stem: Stem, begin: int, folded: str, lowered: str) -> int:
-    """Where the word that begins with a stem ends; 0 if its ending is too long."""
+    """The end of a word that begins with a stem; 0 if the ending is too long."""
     for text, ending in stem.beginnings:
         if lowered.startswith(text, begin):
             end = word_end = begin + len(text)
@@ -135,14 +135,14 @@ def _end(stem: Stem, begin: int, folded: str, lowered: str) -> int:
                 word_end += 1
             if word_end <= end + ending:
                 return word_end
-            # The next part of a compound word, or an unspaced one, follows.
+            # Here the next part of a compound word, or a character of an unspaced script, follows.
             if folded[end].isupper() or UNSPACED.match(folded[end]):
                 return end
     return 0
 
 
 def _stem(lexeme: str, number: int) -> Stem | None:
-    """How words with a lexeme begin: `studi` for study, `hope` for hoping."""
+    """The beginnings of words with a lexeme: `studi`, `stud` for study and studies."""
     text = folded_in_place(lexeme).lower()
     if not text.strip():
         return None
@@ -152,19 +152,19 @@ def _stem(lexeme: str, number: int) -> Stem | None:
 
 
 def _ending(stem: str) -> int:
-    """How many letters an ending may have, so that `art` is not found in `article`."""
+    """The maximum length of an ending, so that `art` is not found in `article`."""
     return 0 if len(stem) < 3 or not stem.isalpha() else 3 if len(stem) < 5 else 6
 
 
 def _begins_part(text: str, place: int) -> bool:
-    """Whether a part of a compound word, or an unspaced one, begins here."""
+    """Whether a part of a compound word, or an unspaced character, begins here."""
     if UNSPACED.match(text[place]):
         return True
     return text[place].isupper() and (not text[place - 1].isupper() or text[place + 1 : place + 2].islower())
 
 
 def _cluster(spots: Sequence[Spot], worths: Sequence[int], width: int) -> tuple[int, int]:
-    """The first and last spot of the window with the greatest worth."""
+    """The first and last occurrence in the window with the greatest weight."""
     best_worth, best_first, best_last = -1, 0, 0
     latest = [-1] * len(worths)
     first, worth = 0, 0
@@ -183,10 +183,10 @@ def _cluster(spots: Sequence[Spot], worths: Sequence[int], width: int) -> tuple[
 
 
 def folded_in_place(text: str) -> str:
-    """Remove accents and compatibility forms, keeping every character's position."""
+    """Remove accents and compatibility forms; each character keeps its position."""
     if text.isascii() or unicodedata.is_normalized("NFKD", text):
         return text
-    # A text has few distinct characters, and fewer that have to be replaced.
+    # A loop over distinct characters is enough: a text has few of them, and even fewer must be replaced.
     for each in set(text):
         text = text.replace(each, _plain(each))
     return text
@@ -194,7 +194,7 @@ def folded_in_place(text: str) -> str:
 
 def _lowered_in_place(text: str) -> str:
     lowered = text.lower()
-    # A few letters become two in lower case, which would move what follows.
+    # A few letters become two in lower case. They stay as they are, so that later characters keep their positions.
     return (
         lowered
         if len(lowered) == len(text)
@@ -205,6 +205,6 @@ def _lowered_in_place(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _plain(character: str) -> str:
     base = unicodedata.normalize("NFKD", character)
-    # Hangul syllables and ligatures decompose into several letters: they are kept as they are.
+    # Hangul syllables and ligatures would become several letters, so they stay as they are.
     bare = [each for each in base if not unicodedata.combining(each)]
     return bare[0] if len(bare) == 1 else character

@@ -1,1 +1,1 @@
-"""Embeddings of messages, made in the background where an embedder is set up."""
+"""Embeddings of messages, computed in the background if an embedder is set up."""

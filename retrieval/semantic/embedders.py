@@ -1,6 +1,6 @@
 """Set up, monitor and remove embedders: embedding models with their vectors.
 
-A new model is set up beside the one in use, and replaces it when it has embedded everything.
+A new model is set up while another one is in use. It replaces that one when it has embedded everything.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ logger = structlog.get_logger(__name__)
 embedding_due = Signal()
 
 PROGRESS = load("retrieval/semantic/progress.sql")
-# The share of the spending limit that work in the background may use; the rest is left to questions.
+# The share of the spending limit that background work may use. The rest is reserved for questions.
 SHARE_OF_BACKGROUND = 0.8
-# How many refused passages the status lists.
+# The status lists at most this many refused passages.
 MOST_REFUSALS = 5
 PROBE = "What was said about the port of the database?"
 
@@ -60,9 +60,9 @@ class Embedders:
     def set_up(self) -> SemanticStatus:
         """Create the vector table of the configured model, and begin to fill it.
 
-        Until this model has embedded everything, searches use the one before it. Passages that it refused earlier are
-        tried again. Raises Invalid for unusable settings, Conflict without pgvector, Unavailable if the model does not
-        answer.
+        Until this model has embedded everything, searches use the previous model. Passages that the new model refused
+        earlier are tried again. Fails with `no_embedder` for unusable settings, with `no_pgvector` without pgvector,
+        and with `embedder_unavailable` if the model does not respond.
         """
         try:
             self.policy.require_usable()
@@ -71,11 +71,11 @@ class Embedders:
         require_pgvector()
         dimension = self._dimension()
         with transaction.atomic():
-            # Serialized: of two at once, the second finds the embedder of the first.
+            # The lock serializes concurrent calls, so that the second one finds the embedder of the first.
             pglock.advisory("lcm.embedding.setup", xact=True).acquire()
             embedder = Embedder.objects.select_for_update().filter(**self._configured).first()
             if embedder is not None and (embedder.dimension != dimension or self._is_lost(embedder)):
-                # Unusable: the model behind the name has changed, or the vectors are gone.
+                # The embedder is unusable: another model now has this name, or its vectors do not exist any more.
                 self._remove(embedder)
                 embedder = None
             if embedder is None or embedder.state == EmbedderState.OLD:
@@ -86,7 +86,7 @@ class Embedders:
                 VectorTable.of(embedder).drop()
             elif embedder.state == EmbedderState.OLD:
                 Embedder.objects.filter(pk=embedder.pk).update(state=EmbedderState.BUILDING)
-            # A table that was made earlier may lack an index.
+            # An existing table may lack an index that newer versions of LCM create.
             VectorTable.of(embedder).create()
             # Failed conversations are tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
@@ -96,7 +96,7 @@ class Embedders:
         return self.status()
 
     def drop(self, *, embedder_id: int) -> SemanticStatus:
-        """Remove an embedder with all of its vectors. Raises NotFound."""
+        """Remove an embedder with all of its vectors; fails if it does not exist."""
         with transaction.atomic():
             embedder = Embedder.objects.select_for_update().filter(pk=embedder_id).first()
             if embedder is None:
@@ -105,7 +105,7 @@ class Embedders:
         return self.status()
 
     def status(self) -> SemanticStatus:
-        """Report whether semantic search is available, and each embedder's progress."""
+        """Report whether semantic search is available, and the progress of embedders."""
         embedders = tuple(self._record(each) for each in Embedder.objects.order_by("embedder_id"))
         current = next((each for each in embedders if each.state is EmbedderState.CURRENT), None)
         is_ready = self.policy.is_configured and current is not None and current.index is not IndexState.LOST
@@ -119,9 +119,9 @@ class Embedders:
         )
 
     def at_work(self) -> QuerySet[Embedder]:
-        """The embedders that embed new messages: the one in use, and the configured one.
+        """The embedders that embed new messages: the current and the configured one.
 
-        The one in use is left out while its server rejects calls.
+        The current embedder is left out while its server rejects the calls of LCM.
         """
         if not self.policy.is_configured:
             return Embedder.objects.none()
@@ -134,7 +134,7 @@ class Embedders:
         return Embedder.objects.filter(state=EmbedderState.CURRENT).first()
 
     def _lacks_key(self, embedder: Embedder) -> bool:
-        """Whether its server, which the settings no longer name, rejects calls."""
+        """Whether an embedder that is no longer configured has its calls rejected."""
         return embedder.url != self.policy.embedder_url and guard_of(embedder, self.models).is_denied()
 
     @property
@@ -146,10 +146,10 @@ class Embedders:
         }
 
     def switch_if_complete(self) -> None:
-        """Use the embedder that is being built from now on, if it is complete.
+        """If the embedder that is being built is complete, make it the current one.
 
-        Builds its index first. Does nothing while another process builds that, as an unfinished index looks like an
-        interrupted one.
+        Builds its index first. Does nothing while another process builds the index, because an unfinished index cannot
+        be distinguished from an interrupted one.
         """
         with pglock.advisory("lcm.embedding.index", timeout=0) as is_mine:
             if is_mine:
@@ -174,7 +174,7 @@ class Embedders:
         configured = Embedder(**self._configured)
         clients = [make(configured, self.policy, self.models) for make in (passages_client, question_client)]
         try:
-            # Calls bypass the circuit breaker, which may still be open.
+            # These calls bypass the circuit breaker, which may still be open.
             found = {len(replace(client, before_call=_permitted).embed([PROBE])[0]) for client in clients}
         except ModelFailed as failed:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
@@ -226,7 +226,7 @@ class Embedders:
         )
 
     def _note(self, embedders: tuple[EmbedderRecord, ...], current: EmbedderRecord | None) -> str:
-        """A sentence on what the operator has to do next, or on the progress."""
+        """A sentence on what the site administrator must do next, or on the progress."""
         if not self.policy.is_configured:
             return f"Search is by words alone: {self.policy.what_is_missing}."
         building = next(
@@ -253,7 +253,7 @@ class Embedders:
 
 
 def _permitted() -> None:
-    """Permit every call."""
+    """Permit every call, in place of a circuit breaker."""
 
 
 def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
@@ -263,7 +263,7 @@ def guard_of(embedder: Embedder, models: ModelsPolicy) -> Guard:
 
 
 def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
-    """Make the client for stored passages, with its share of the spending limit."""
+    """Build a client for stored passages, with its share of the spending limit."""
     share = SHARE_OF_BACKGROUND
     spending = replace(
         models,
@@ -274,7 +274,7 @@ def passages_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPo
 
 
 def question_client(embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> EmbeddingClient:
-    """Make a client for questions, with the timeout of a search."""
+    """Build a client for questions, with the timeout of a search."""
     return _client(embedder, embedder.question_model, policy, models, QUESTION_SECONDS)
 
 

@@ -1,7 +1,7 @@
 """Embed messages in the background, conversation by conversation, in batches.
 
-A process runs one worker at a time, which yields to other tasks after a time slice. Each batch is stored before the
-next one begins, so that a worker that dies loses at most one. No transaction is open during a call.
+A process runs at most one worker. It ends after a time slice, so that other tasks can run. Each batch is stored before
+the next one begins, so a worker that dies loses at most one batch. No database transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, Vector
 
 logger = structlog.get_logger(__name__)
 
-# How many messages are read at once; how long a worker runs before it yields to other tasks; and its lease.
+# The number of messages that are read at once; the time slice of a worker, and its lease of a conversation.
 MESSAGES_AT_ONCE = 64
 SLICE_SECONDS, LEASE_SECONDS = 20.0, 300.0
-# How long an embedder is paused after an error without a time to retry.
+# How long an embedder is paused after an error that gives no time for a retry.
 PAUSE_SECONDS = 30.0
-# How often a text is tried that the embedder fails at while it embeds others; the pauses double.
+# The maximum number of attempts for a text that fails while other texts succeed. The pauses between them double.
 MOST_TRIES = 5
 
 _at_work = threading.Lock()
 
-# A passage, and why there is no vector of it.
+# A passage, and the reason why it has no vector.
 Refusal = tuple[StoredPassage, str]
 
 
 class TextFailed(Exception):
-    """The embedder fails at one text, and answers to others."""
+    """The embedder fails for one text, and succeeds for others."""
 
 
 @dataclass(frozen=True)
 class EmbeddingWorker:
-    """Embeds the conversations of all embedders in turn."""
+    """Embeds conversations, one after the other, for all embedders."""
 
     policy: EmbedderPolicy
     models: ModelsPolicy
@@ -60,7 +60,7 @@ class EmbeddingWorker:
         return cls(EmbedderPolicy.from_settings(), ModelsPolicy.from_settings())
 
     def sweep(self) -> None:
-        """Queue conversations with new messages, and embed what is due."""
+        """Queue conversations with new messages, and embed the due ones."""
         if not self.policy.embedder_url:
             return
         for embedder_id in self._embedders.at_work().values_list("pk", flat=True):
@@ -68,9 +68,9 @@ class EmbeddingWorker:
         self.work()
 
     def work(self) -> None:
-        """Embed until nothing is due or the time slice is over; then wake a worker.
+        """Embed until nothing is due or the time slice ends; then wake the next worker.
 
-        Does nothing if this process runs a worker already.
+        Does nothing if this process already runs a worker.
         """
         if not self.policy.embedder_url or not _at_work.acquire(blocking=False):
             return
@@ -91,7 +91,7 @@ class EmbeddingWorker:
         return self._embedders.at_work().exclude(pk__in=paused)
 
     def _work(self) -> dict[int, float]:
-        """Embed for a time slice. Returns for how long to pause embedders that fail."""
+        """Embed for a time slice; return the pause in seconds of each failing embedder."""
         until = self.clock() + self.slice_seconds
         paused: dict[int, float] = {}
         embedders = self._at_work_but(paused)
@@ -109,14 +109,14 @@ class EmbeddingWorker:
         return paused
 
     def _seconds_to_next(self, embedders: QuerySet[Embedder]) -> list[float]:
-        """The seconds until their next conversation is due; empty if there is none."""
+        """The seconds until a conversation of these embedders is due; empty if none is."""
         values = {"embedders": array(embedders.values_list("pk", flat=True))}
         [(seconds,)] = rows(PROGRESS["seconds_to_next"], values)
         return [] if seconds is None else [max(1.0, seconds)]
 
 
 def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
-    """The work queue of these embedders' conversations."""
+    """The work queue of the conversations of these embedders."""
     return WorkQueue(
         rows=lambda: EmbeddedConversation.objects.filter(embedder__in=embedders.values("pk")),
         wake=_no_wake_up,
@@ -126,24 +126,24 @@ def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
 
 
 def _no_wake_up(job_id: int, delay_seconds: float) -> None:
-    """Do nothing for one conversation: `embedding_due` wakes a worker for all."""
+    """Do nothing for a single conversation: `embedding_due` wakes a worker for all."""
 
 
 @dataclass(frozen=True)
 class ConversationEmbedding:
-    """Embeds one conversation, from where the last worker stopped."""
+    """Embeds one conversation, from the position at which the last worker stopped."""
 
     lease: Lease[EmbeddedConversation]
     table: VectorTable
     client: EmbeddingClient
 
     def carry_out(self, *, is_over: Callable[[], bool]) -> float | None:
-        """Embed the rest of the conversation, or as much as there is time for.
+        """Embed the rest of the conversation, or a part of it if the time is over.
 
-        Returns for how many seconds to pause the embedder if it cannot be called, else None.
+        If the embedder cannot be called, returns for how many seconds to pause it; otherwise None.
         """
         after, conversation_id = self.lease.row.upto_seq, self.lease.row.conversation_id
-        # The attempts at the next batch, this one included.
+        # The number of attempts for the next batch, including this one.
         tries = self.lease.attempts
         while found := self.table.next_texts(conversation_id=conversation_id, after=after, most=MESSAGES_AT_ONCE):
             for upto, passages in _batches(found):
@@ -177,7 +177,7 @@ class ConversationEmbedding:
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
 
     def _set_aside(self, refused: Sequence[Refusal]) -> int:
-        """Store refused passages with their reasons; return how many are new."""
+        """Store refused passages with their reasons; return the number of new ones."""
         values = {
             "embedder_id": self.table.embedder_id,
             "messages": array(passage.message_id for passage, _ in refused),
@@ -189,16 +189,16 @@ class ConversationEmbedding:
     def _vectors(
         self, passages: Sequence[tuple[StoredPassage, str]], *, is_last: bool
     ) -> tuple[list[StoredPassage], list[Refusal]]:
-        """Embed passages. Returns them with their vectors, and the refused ones.
+        """Embed passages; return those with a vector, and the refused ones.
 
-        Raises TextFailed if the embedder fails at one of them, unless `is_last`: then that one counts as refused.
+        Raises TextFailed if the embedder fails for a passage. With `is_last`, such a passage counts as refused instead.
         """
         found: list[StoredPassage] = []
         refused: list[Refusal] = []
         waiting = [passages[first : first + MOST_TEXTS] for first in range(0, len(passages), MOST_TEXTS)]
         while waiting:
             some = waiting.pop(0)
-            # Before each call, which may take long.
+            # Renewed before each call, because a call may take a long time.
             self.lease.renew()
             try:
                 vectors = self.client.embed([text for _, text in some])
@@ -206,7 +206,7 @@ class ConversationEmbedding:
                 if not self._is_of_texts(failed):
                     raise
                 if len(some) > 1:
-                    # One of them may be the cause, so each is tried by itself.
+                    # Only one of the texts may be the cause, so each is tried separately.
                     waiting[:0] = [[one] for one in some]
                 elif is_last or isinstance(failed, Refused | ContextLength):
                     refused.append((some[0][0], str(failed)))
@@ -217,7 +217,7 @@ class ConversationEmbedding:
         return found, refused
 
     def _is_of_texts(self, failed: ModelFailed) -> bool:
-        """Whether the failure is due to these texts: the embedder takes another one."""
+        """Whether these texts are the cause of the failure: another text succeeds."""
         if isinstance(failed, Refused | ContextLength):
             return not isinstance(failed, Denied)
         is_fault = isinstance(failed, BadAnswer) or (failed.status is not None and failed.status >= 500)
@@ -232,7 +232,7 @@ class ConversationEmbedding:
     def _back_off(self, failed: ModelFailed) -> float:
         """Release the conversation until the embedder can be called again.
 
-        The embedder failed, not the conversation, so this is no attempt. Returns the seconds until then.
+        This does not count as an attempt, because the conversation is not the cause. Returns the seconds until then.
         """
         seconds = failed.retry_after or PAUSE_SECONDS
         if failed.retry_at is not None:
@@ -245,7 +245,8 @@ class ConversationEmbedding:
 def _batches(found: Sequence[TextOfMessage]) -> Iterator[tuple[int, list[tuple[StoredPassage, str]]]]:
     """Yield the passages of messages in batches, each with its last seq.
 
-    A batch fits one call, unless a single message has more passages: those of a message are stored together.
+    All passages of a message are in one batch, because they are stored together. A batch fits one call, unless a single
+    message has more passages.
     """
     batch: list[tuple[StoredPassage, str]] = []
     last_seq = found[0].seq - 1

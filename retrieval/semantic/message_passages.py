@@ -1,6 +1,6 @@
-"""Cut a text into passages, each of which gets a vector. Pure.
+"""Cut a text into passages, each of which gets a vector; no I/O.
 
-The same text is always cut at the same places: at the end of a paragraph, else of a sentence, else of a word.
+Equal texts are always cut at the same positions: after a paragraph if possible, otherwise after a sentence or a word.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# Characters; about a hundred words. A vector of more represents each less well, and models read some 500 tokens.
+# The length of a passage in characters. The maximum is about 100 words: one vector would represent a longer passage
+# less well, and some models read only 500 tokens.
 LONGEST, SHORTEST = 800, 300
-# What follows these is not embedded; the word index does not have it either.
+# Only this many first characters of a text are embedded. The full-text index has the same limit.
 MOST_CHARACTERS = 250_000
 
 _ENDS = (re.compile(r"\n\s*\n"), re.compile(r"[.!?。！？][\"')\]]*\s|\n|[。！？]"), re.compile(r"\s"))
@@ -18,14 +19,14 @@ _WORD = re.compile(r"\w")
 
 
 class Passage(NamedTuple):
-    """A piece of a text, from `start` to before `end`, in characters."""
+    """A part of a text: the characters from `start` up to, but not including, `end`."""
 
     start: int
     end: int
 
 
 def passages_of(text: str) -> list[Passage]:
-    """Cut a text into passages, in order, without those that hold no word."""
+    """Cut a text into passages, in order; leave out passages without a word."""
     found = []
     start, last = 0, min(len(text), MOST_CHARACTERS)
     while start < last:
@@ -37,7 +38,7 @@ def passages_of(text: str) -> list[Passage]:
 
 
 def _end(text: str, start: int) -> int:
-    """The best place to cut between the shortest and the longest passage."""
+    """The best position to cut, between the shortest and the longest passage."""
     lowest, highest = start + SHORTEST, start + LONGEST
     for pattern in _ENDS:
         ends = [match.end() for match in pattern.finditer(text, lowest, highest)]

@@ -1,6 +1,6 @@
 """The tables of semantic search: embedders, and their progress by conversation.
 
-The vectors of an embedder are in a table of its own (`vector_table.py`), made when it is set up.
+Each embedder has a separate table for its vectors (`vector_table.py`), which is created when the embedder is set up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retrieval.semantic.types import EmbedderState
 
 
 class Embedder(models.Model):
-    """An embedding model, and the state of its vectors. No API key is stored here."""
+    """An embedding model, and the state of its vectors. It stores no API key."""
 
     embedder_id = models.BigAutoField(primary_key=True)
     url = models.TextField()
@@ -46,12 +46,12 @@ class Embedder(models.Model):
 
 
 class EmbeddedConversation(models.Model):
-    """How far an embedder has embedded a conversation; a row of the work queue."""
+    """The progress of an embedder in a conversation; also a job of the work queue."""
 
     job_id = models.BigAutoField(primary_key=True)
     embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="conversations")
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="+")
-    # All messages up to here are embedded, or have nothing to embed.
+    # All messages up to this seq are embedded, or have no text to embed.
     upto_seq = models.BigIntegerField(default=0, db_default=0)
     passages = models.BigIntegerField(default=0, db_default=0)
     passages_refused = models.BigIntegerField(default=0, db_default=0)
@@ -85,13 +85,13 @@ class EmbeddedConversation(models.Model):
 
 
 class RefusedPassage(models.Model):
-    """A passage that an embedder makes no vector of, and why; words find it."""
+    """A passage without a vector, and the reason; search by words still finds it."""
 
     refusal_id = models.BigAutoField(primary_key=True)
     embedder = models.ForeignKey(Embedder, models.CASCADE, related_name="refused_passages")
     message = models.ForeignKey(Message, models.CASCADE, related_name="+")
     passage = models.IntegerField()
-    # What the embedder answered; it quotes no text.
+    # The error of the embedder, without text of the message.
     reason = models.TextField()
     refused_at = models.DateTimeField(db_default=Now())
 

@@ -1,6 +1,6 @@
-"""Embed questions with the embedder in use, and cache their vectors.
+"""Embed questions with the current embedder, and cache their vectors.
 
-That happens before the snapshot of a search begins: no transaction is open during a call.
+A question is embedded before the snapshot of a search begins, so no database transaction is open during the call.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable, as_text
 
-# How many vectors are cached, as a question is repeated for its next page and by other tools; and how many characters
-# of a question are embedded.
+# The maximum number of cached vectors, and of embedded characters of a question. Vectors are cached, because a question
+# is repeated for its next page and by other tools.
 _MOST_KEPT, _LONGEST = 500, 2000
 _kept: LRUCache[tuple[object, ...], str] = LRUCache(_MOST_KEPT)
 _keeping = threading.Lock()
@@ -43,7 +43,7 @@ class Question:
 
 
 def question_of(query: str) -> Question | LcmError:
-    """Embed a question. Returns, and does not raise, the error if that fails."""
+    """Embed a question; if that fails, return the error instead of raising it."""
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
     if not policy.is_configured:
         return NotReady(f"No embedder is set up: {policy.what_is_missing}. {_UNTIL_THEN}")
@@ -60,7 +60,7 @@ def question_of(query: str) -> Question | LcmError:
 
 
 def embed_or_none(query: str) -> Question | None:
-    """Embed a question, for callers that can do without. Returns None if it fails."""
+    """Embed a question for a caller that does not require it; None if that fails."""
     if not query.strip() or _current() is None:
         return None
     question = question_of(query)
@@ -68,9 +68,9 @@ def embed_or_none(query: str) -> Question | None:
 
 
 def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: ModelsPolicy) -> str:
-    """Embed a text, unless its vector is cached. Raises ModelFailed.
+    """Embed a text, or return its cached vector; raises ModelFailed.
 
-    Within a transaction no model is called, so only a cached vector can be returned.
+    Inside a transaction, no model is called, so only a cached vector can be returned.
     """
     key = (embedder.pk, embedder.created_at, text)
     with _keeping:

@@ -1,6 +1,6 @@
-"""Create and use the table of one embedder's vectors, and its index.
+"""Create and use the table with the vectors of one embedder, and its index.
 
-The table needs pgvector. It is made when the embedder is set up, not by a migration, so LCM also runs without pgvector.
+The table needs pgvector. No migration creates it, but the set-up of an embedder, so LCM also runs without pgvector.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from retrieval.semantic.message_passages import MOST_CHARACTERS, Passage
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import IndexState
 
-# Older versions have no iterative index scans, which continue where filters leave too few rows.
+# Older versions have no iterative index scans, which continue if the filters leave too few rows.
 OLDEST_PGVECTOR = (0, 8)
-# The most dimensions that an index on half precision supports.
+# The maximum number of dimensions that an index on half-precision vectors supports.
 WIDEST = 4000
-# The memory for building the index, in addition to the server's own. If the vectors do not fit, it takes much longer.
+# The memory for building the index, in addition to the server's own. If the vectors do not fit, the build is long.
 INDEX_MEMORY = "512MB"
 
 _SQL = load("retrieval/semantic/vectors.sql")
@@ -30,7 +30,7 @@ _OF_LCM = load("retrieval/search/relevance.sql")["of_lcm"].format(id="m.message_
 
 
 class StoredPassage(NamedTuple):
-    """A passage with its vector, as it is stored."""
+    """A passage of a message with its vector, as stored in the table."""
 
     message_id: int
     number: int
@@ -39,7 +39,7 @@ class StoredPassage(NamedTuple):
 
 
 class TextOfMessage(NamedTuple):
-    """A message to pass or to embed; it has a text only if it is to be embedded."""
+    """A message; `text` is None if the message must not be embedded."""
 
     seq: int
     message_id: int
@@ -53,7 +53,7 @@ def pgvector_version() -> str | None:
 
 
 def require_pgvector() -> None:
-    """Create the extension if it is missing. Raises Conflict if that is impossible."""
+    """Create the extension if it is missing; raises Conflict if that is impossible."""
     version = pgvector_version()
     if version is None:
         raise Conflict(
@@ -90,7 +90,7 @@ class VectorTable:
         return f"embedding_vectors_{self.embedder_id}"
 
     def create(self) -> None:
-        """Create the table; its vector index is built once the vectors are there."""
+        """Create the table; its vector index is built later, when all vectors exist."""
         _run(self._sql("create_table"))
         _run(self._sql("create_conversation_index"))
         _run(self._sql("create_workspace_index"))
@@ -99,14 +99,14 @@ class VectorTable:
         _run(self._sql("drop_table"))
 
     def build_index(self) -> None:
-        """Build the index without locking the table, from scratch if interrupted."""
+        """Build the index without locking the table; drop an interrupted build first."""
         _run(f"SET maintenance_work_mem = '{INDEX_MEMORY}'")
         try:
             self._build_index()
         except Conflict as refusal:
             if not isinstance(refusal.__cause__, OperationalError):
                 raise
-            # Parallel workers need shared memory that a container may not have; without them, the build takes longer.
+            # Parallel workers need shared memory, which a container may not have. So build without parallel workers.
             _run("SET max_parallel_maintenance_workers = 0")
             self._build_index()
         finally:
@@ -129,7 +129,7 @@ class VectorTable:
         return IndexState.BUILT if is_valid else IndexState.INCOMPLETE, size
 
     def next_texts(self, *, conversation_id: int, after: int, most: int) -> list[TextOfMessage]:
-        """Read the messages after a seq, with the texts of those to embed."""
+        """Read the messages after a seq; those to be embedded have a text."""
         values = {
             "conversation_id": conversation_id,
             "after": after,
@@ -139,9 +139,9 @@ class VectorTable:
         return [TextOfMessage(*row) for row in rows(self._sql("next_texts"), values)]
 
     def store(self, passages: Sequence[StoredPassage], *, conversation_id: int) -> int:
-        """Store vectors of the messages that may still have them; return their number.
+        """Store vectors of messages that may still have vectors; return their number.
 
-        Call it within a transaction: until it ends, none of these texts can be erased, archived or quarantined.
+        Call it inside a transaction: until that ends, none of these texts can be erased, archived or quarantined.
         """
         messages = {"messages": array(sorted({each.message_id for each in passages}))}
         rows(self._sql("hold_messages"), messages)
@@ -158,9 +158,9 @@ class VectorTable:
         return len(rows(self._sql("store_vectors"), values)) if kept else 0
 
     def try_again(self) -> None:
-        """Have messages of which passages were refused embedded again.
+        """Queue messages with refused passages, so that they are embedded again.
 
-        Call it within a transaction.
+        Call it inside a transaction.
         """
         rows(self._sql("try_again"), {"embedder_id": self.embedder_id})
 

@@ -1,1 +1,1 @@
-"""The record of map runs as a file: exported, and verified from the file alone."""
+"""Export the record of map runs to a file, and verify it from this file alone."""

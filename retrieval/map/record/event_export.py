@@ -20,7 +20,7 @@ _PORTION = 1000
 
 @dataclass(frozen=True)
 class MapRecord(Scoped):
-    """The record of map runs: append-only, one hash chain for each run."""
+    """Reads the record of map runs: append-only, with one hash chain for each run."""
 
     def list_events(self, *, run_id: str, after_seq: int | None = None, limit: int = 100) -> list[MapEventRecord]:
         """List the events of a map run, oldest first.
@@ -33,15 +33,15 @@ class MapRecord(Scoped):
             events = events.filter(seq__gt=after_seq)
         found = [record_of(event) for event in events[:limit]]
         if not found:
-            # Past the newest event, or there is no such run.
+            # Either `after_seq` is the newest event, or there is no such run: then this raises NotFound.
             self.scope.find(runs, "map run", run_id, run_id=run_id)
         return found
 
     def export(self, file: IO[bytes], *, run_id: str | None = None) -> MapExport:
-        """Write the events of one run, or of all runs of the workspace, one a line.
+        """Write the events of one run, or of all runs of the workspace, one per line.
 
-        Runs come in the order of their submission, the events of each by seq. Returns the last hash of each run: kept
-        elsewhere, it later shows whether the run's newest events were removed.
+        Runs are in the order of their submission, the events of each run in the order of `seq`. The result has the last
+        hash of each run. If it is stored elsewhere, it shows later whether the newest events were removed.
         """
         heads: dict[str, str] = {}
         lines = 0
@@ -60,7 +60,7 @@ class MapRecord(Scoped):
 
 
 def record_of(event: MapEvent) -> MapEventRecord:
-    """Make the record of an event, its hashes in hexadecimal."""
+    """Build the record of an event, with its hashes in hexadecimal."""
     return MapEventRecord(
         run_id=event.run_id,
         seq=event.seq,
@@ -77,6 +77,6 @@ def record_of(event: MapEvent) -> MapEventRecord:
 
 
 def line_of(event: MapEvent) -> dict[str, Any]:
-    """The event as one JSON object, its time in the form that was hashed."""
+    """The event as a JSON object, with the time in the format of the hashed text."""
     moment = event.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {**vars(record_of(event)), "at": moment}

@@ -13,9 +13,9 @@ from retrieval.map.event_log import event_hash
 from retrieval.map.record_types import MapEventFinding, MapVerification
 from retrieval.map.types import MapEventKind
 
-# The most findings that are listed; all are counted.
+# The maximum number of listed findings; all findings are counted.
 MOST_LISTED = 20
-# The exact types of the fields that lines are compared by: `True` is no integer.
+# The exact types of the compared fields. `isinstance` would accept `True` as an integer.
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "run_id": (str,),
     "seq": (int,),
@@ -28,7 +28,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass
 class _Chain:
-    """The state of one run's chain after the lines read so far."""
+    """The state of the chain of one run after the lines read so far."""
 
     seq: int = 0
     head: str = ""
@@ -37,16 +37,16 @@ class _Chain:
 
 @dataclass
 class _Reading:
-    """The chains of the file so far, and their errors."""
+    """The chains and findings after the lines read so far."""
 
-    # Expected hashes that no event has had yet.
+    # The expected hashes that no event has had so far.
     missing: set[str] = field(default_factory=set)
     chains: dict[str, _Chain] = field(default_factory=dict)
     by_code: Counter[str] = field(default_factory=Counter)
     findings: list[MapEventFinding] = field(default_factory=list)
 
     def take(self, number: int, line: bytes) -> None:
-        """Check one line: its own hash, and that it continues the chain of its run."""
+        """Check the hash of one line, and that it continues the chain of its run."""
         try:
             event = json.loads(line)
             if wrong_types := [name for name, types in _TYPES.items() if type(event[name]) not in types]:
@@ -96,8 +96,8 @@ class _Reading:
 def verify_events(lines: Iterable[bytes], *, name: str, expected: Collection[str] = ()) -> MapVerification:
     """Recompute every hash of an exported record, and each run's chain.
 
-    `expected` are hashes kept from an earlier export. Each must still be that of an event; a missing one shows that the
-    newest events were removed, or that all hashes were computed anew.
+    `expected` are last hashes of an earlier export. Each must be the hash of an event. A missing hash shows that the
+    newest events were removed, or that an event was altered and all later hashes were computed again.
     """
     reading = _Reading(missing={each.lower() for each in expected})
     number = 0

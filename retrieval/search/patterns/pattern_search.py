@@ -1,6 +1,6 @@
 """Search by a regular expression, newest first.
 
-Only the matches of one page are held in memory, however long the history is.
+Only the matches of one page are in memory, even if the history is long.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from retrieval.search.prepare import Deadline
 from retrieval.search.snippets import WIDTH, around
 
 _SQL = load("retrieval/search/patterns.sql")
-# How many of the newest messages are searched first: a frequent pattern is found among them, where the trigram index
-# would first collect all of its matches.
+# This many of the newest messages are searched first, without the trigram index. For a frequent pattern this fills the
+# page, while the index would first collect all matches.
 NEAR = 1000
 
 
@@ -30,7 +30,7 @@ class PatternSearch:
     """Finds texts that match, newest first; use it within `prepare.bounded`.
 
     With `by_trigrams`, the trigram index finds the messages that can match. Each statement is planned for its values,
-    as the best plan depends on the expression.
+    because the best plan depends on the expression.
     """
 
     filters: Filters
@@ -39,14 +39,14 @@ class PatternSearch:
     by_trigrams: bool = False
 
     def first(self, pattern: Pattern, key: Key | None) -> Found:
-        """Find the first matches after the key. Raises Invalid for a bad pattern."""
+        """Find the first matches after the key; raises Invalid for a bad pattern."""
         found: list[FoundRow] = []
         for table in self.filters.tables:
             if table is MESSAGES:
                 found = self._messages(pattern, key)
                 continue
             self.deadline.impose()
-            # Once the page is full, only rows newer than its last one can still get onto it.
+            # If the page is full, only rows newer than its last row can still be on it.
             since = found[-1].order_place if len(found) >= self.limit else -1
             within = f"{self.filters.place(table)} >= %(from_place)s AND {self.filters.behind(table, key)}"
             values = {"from_place": bigint(since), **key_values(key)}
@@ -55,7 +55,7 @@ class PatternSearch:
         return Found(found, lambda place: Position(found[place].key))
 
     def _messages(self, pattern: Pattern, key: Key | None) -> list[FoundRow]:
-        """Find matches among the newest messages; if too few, among all others, too."""
+        """Find matches among the newest messages; if too few, also among all others."""
         place, low, high = self.filters.place(MESSAGES), self.filters.low, self.filters.high_before(key)
         within, near = f"{place} > %(after)s AND {place} <= %(upto)s", max(low, high - NEAR)
         by_trigrams = self.by_trigrams and pattern.literal is not None
@@ -82,7 +82,7 @@ class PatternSearch:
             within=within,
             has_text=table.has_text,
             matches=_matches(pattern, table.text),
-            # Ids are compared as Python compares them, whatever the database's language.
+            # Ids are compared as in Python, independent of the collation of the database.
             order=f"{place} DESC" + ("" if table is MESSAGES else f', rank DESC, {table.id} COLLATE "C" DESC'),
         )
         statement = _SQL["matching_texts"].format(width=WIDTH, newest=newest)
@@ -98,14 +98,14 @@ class PatternSearch:
 
 
 def _matches(pattern: Pattern, text: str) -> str:
-    # The planner expects a CASE to hold for every other row: so it walks back from the newest, and stops soon.
+    # The planner estimates that a CASE is true for half of the rows, so it reads from the newest row on and stops soon.
     if pattern.literal is None:
         return f"CASE WHEN {text} ~ %(expression)s THEN true ELSE false END"
-    # A literal is cheaper to check. The CASE puts it first; of two conditions, the planner may check either first.
+    # A literal is cheaper to check. The CASE checks it first; two conditions might be checked in either order.
     return f"CASE WHEN strpos({text}, %(literal)s) > 0 THEN {text} ~ %(expression)s ELSE false END"
 
 
 def invalid_pattern(error: DataError) -> Invalid:
-    """Make the error for an expression that PostgreSQL rejects."""
+    """Build the error for an expression that PostgreSQL rejects."""
     reason = str(error).splitlines()[0].removeprefix("invalid regular expression: ")
     return pattern_error(f"This is not a valid regular expression: {reason}.")

@@ -1,8 +1,8 @@
-"""Translate a regular expression of Python's kind into PostgreSQL's. Pure.
+"""Translate a regular expression from Python's syntax to PostgreSQL's; no I/O.
 
-^ and $ match at every line, as with Python's (?m), and . matches no newline, unless the pattern begins with (?s); (?i)
-and (?x) are accepted there, too. Constructs without a counterpart in PostgreSQL are refused with advice on what to
-write instead; PostgreSQL validates the rest.
+`^` and `$` match at every line, as with Python's (?m). `.` matches no newline, unless the pattern begins with (?s). At
+the start, (?i) and (?x) are also accepted. Constructs without an equivalent in PostgreSQL are refused, with advice on
+what to write instead. PostgreSQL validates the rest.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from conversations.errors import Invalid
 
-# A shorter literal rules out too few texts to be worth checking first.
+# A shorter literal excludes so few texts that checking it first is not useful.
 SHORTEST_LITERAL = 3
 
 _FLAGS = re.compile(r"\(\?(?P<flags>[a-zA-Z]*)(?P<off>-[a-zA-Z]*)?(?P<end>[:)])")
-# A piece of a pattern. Each name is that of the method of `_Translation` that takes it.
+# A piece of a pattern. The method of `_Translation` with the name of the group translates it.
 _PIECE = re.compile(
     r"""
       (?P<reference>\(\?P=(?P<name>\w+)\)|\\k[<{'](?P<other>\w+)[>}']|\\(?P<number>[1-9]\d*))
@@ -36,7 +36,7 @@ _PIECE = re.compile(
 _IN_BRACKETS = re.compile(r"(?P<named>\[:.*?:\])|(?P<code>\\[xuU](?:\{[^}]*\}?|.{0,8}))|(?P<escape>\\.?)|.", re.DOTALL)
 _CODE = re.compile(r"\\(?P<style>[xuU])(?:\{(?P<braced>[0-9a-fA-F]+)\}|(?P<digits>[0-9a-fA-F]*))")
 _DIGITS = {"x": 2, "u": 4, "U": 8}
-# Escapes that mean the same to both. `\y`, `\m` and their like are PostgreSQL's own.
+# Escapes that mean the same in both syntaxes, and escapes that only PostgreSQL has, such as `\y` and `\m`.
 _SAME = frozenset("dswDSWntrfvaeAZyYmM")
 _SAME_IN_BRACKETS = frozenset("dswDSWntrfvaeb")
 _OTHERWISE = {"b": r"\y", "B": r"\Y", "z": r"\Z"}
@@ -45,19 +45,19 @@ _UNKNOWN_GROUPS = {"(?>": "An atomic group (?>...)", "(?(": "A condition (?(...)
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern for PostgreSQL, and a literal that every match contains, if known."""
+    """An expression for PostgreSQL; `literal`, if known, is in every match."""
 
     expression: str
     literal: str | None = None
 
 
 def translated(pattern: str) -> Pattern:
-    """Translate a pattern. Raises Invalid (`bad_pattern`) if there is no counterpart."""
+    """Translate a pattern; raises Invalid (`bad_pattern`) if there is no equivalent."""
     return _Translation(pattern).run()
 
 
 def literally(text: str) -> Pattern:
-    """A pattern for a literal text, ignoring case and amounts of white space."""
+    """Build a pattern for a literal text; it ignores case and amounts of white space."""
     words = (re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", word) for word in text.split())
     return Pattern("(?iw)" + r"\s+".join(words))
 
@@ -68,20 +68,20 @@ def pattern_error(sentence: str) -> Invalid:
 
 @dataclass
 class _Translation:
-    """One pass over a pattern, from left to right. Each method takes one piece."""
+    """One pass over a pattern, from left to right; each method translates one piece."""
 
     source: str
     place: int = 0
     out: list[str] = field(default_factory=list)
-    # PostgreSQL's number of each group by Python's, None for one inside a lookaround, which cannot be referred to.
+    # PostgreSQL's numbers of the groups, in Python's order; None inside a lookaround, which cannot be referenced.
     groups: list[int | None] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
-    # What each open parenthesis is: True for a lookaround.
+    # For each open parenthesis, whether it is a lookaround or inside one.
     open: list[bool] = field(default_factory=list)
-    # The literal texts that every match contains; the last one may still grow.
+    # The literal texts that every match contains. The last one may continue in the next piece.
     literals: list[str] = field(default_factory=lambda: [""])
     has_alternatives: bool = False
-    # `w`: ^ and $ at every line, and classes such as [^a] match a newline, as they do in Python.
+    # PostgreSQL's option `w`: ^ and $ match at every line, and classes such as [^a] match a newline, as in Python.
     options: str = "w"
     dot: str = r"[^\n]"
 
@@ -112,7 +112,7 @@ class _Translation:
         self._literal(piece[0], written=piece[0])
 
     def _literal(self, character: str, *, written: str) -> None:
-        """Take a literal character; a quantifier ends the literal text before it."""
+        """Add a literal character; if `*`, `?` or `{` follows, a match may lack it."""
         self.out.append(written)
         follows = self.source[self.place : self.place + 1]
         if not self.open and follows not in ("*", "?", "{"):
@@ -133,7 +133,7 @@ class _Translation:
         self.out.append(piece[0].replace("{,", "{0,"))
 
     def _comment(self, piece: re.Match[str]) -> None:
-        """Leave the comment out."""
+        """Drop the comment."""
 
     def _group(self, piece: re.Match[str]) -> None:
         if piece["called"]:
@@ -170,7 +170,7 @@ class _Translation:
         self._literal(chr(code), written=f"\\U{code:08x}")
 
     def _code_point(self, piece: re.Match[str]) -> int:
-        r"""The character of an escape: \xhh, \x{h...}, \uhhhh, \Uhhhhhhhh."""
+        r"""Parse the code point in an escape: \xhh, \x{h...}, \uhhhh, \Uhhhhhhhh."""
         found = _CODE.match(piece[0])
         assert found is not None
         width = _DIGITS[found["style"]]
@@ -197,11 +197,11 @@ class _Translation:
             raise pattern_error(
                 "References are supported to the first nine groups; write (?:...) where none is referred to."
             )
-        # A digit that follows is no part of the reference.
+        # The empty group separates the reference from a digit that follows it.
         self.out.append(f"\\{target}" + ("(?:)" if self.source[self.place :][:1].isdigit() else ""))
 
     def _brackets(self, piece: re.Match[str]) -> None:
-        """Translate a set of characters to its end; a leading bracket belongs to it."""
+        """Translate a character class up to its end; a leading `]` is a member of it."""
         self.out.append(piece[0])
         while not self.source.startswith("]", self.place):
             inner = _IN_BRACKETS.match(self.source, self.place)
@@ -219,7 +219,7 @@ class _Translation:
 
 
 def _escaped(letter: str) -> str:
-    """Translate an escaped literal. Raises Invalid for an unknown escape."""
+    """Translate an escaped literal; raises Invalid for an unknown escape."""
     if not (letter.isascii() and letter.isalnum()):
         return "\\" + letter if letter.isascii() else letter
     if letter in "pPX":

@@ -1,8 +1,8 @@
 """Build, drop and check the optional trigram index for regular expressions.
 
-It turns a search for an expression with a rare word into an index lookup, but halves the rate of appends: so an
-operator who needs it builds it (`lcm trigram-index build`) and turns it on with LCM_TRIGRAM_INDEX. It needs
-PostgreSQL's pg_trgm, which the server that LCM brings along does not have.
+With this index, a search for an expression with a rare word is an index lookup. But the index makes every append more
+expensive. So it exists only if the site administrator builds it (`lcm trigram-index build`) and enables it with
+LCM_TRIGRAM_INDEX. It needs PostgreSQL's extension pg_trgm, which LCM's embedded server does not have.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _DROP = f"DROP INDEX CONCURRENTLY IF EXISTS {INDEX}"
 
 class State(StrEnum):
     ABSENT = "absent"
-    # Its build was interrupted, or is still in progress.
+    # The build of the index was interrupted, or is still in progress.
     INCOMPLETE = "incomplete"
     BUILT = "built"
 
 
 @dataclass(frozen=True)
 class TrigramIndex:
-    """Whether the index is available, built, and enabled."""
+    """The state of the index: whether it is available, built, and enabled."""
 
     state: State
     size_bytes: int
-    # Whether the server has pg_trgm, and whether LCM_TRIGRAM_INDEX says that searches may use the index.
+    # Whether the server has pg_trgm (`available`), and whether LCM_TRIGRAM_INDEX allows searches to use the index.
     available: bool
     enabled: bool
 
@@ -57,7 +57,7 @@ def is_used(policy: RetrievalPolicy) -> bool:
 
 
 def build(policy: RetrievalPolicy) -> TrigramIndex:
-    """Build the index concurrently. Raises Conflict if the server has no pg_trgm."""
+    """Build the index concurrently; raises Conflict if the server has no pg_trgm."""
     if not rows(_AVAILABLE):
         raise Conflict(
             "This PostgreSQL has no pg_trgm, without which there is no index of trigrams. The server that LCM brings "
@@ -73,7 +73,7 @@ def build(policy: RetrievalPolicy) -> TrigramIndex:
 
 
 def drop(policy: RetrievalPolicy) -> TrigramIndex:
-    """Remove the index; searches go on without it."""
+    """Drop the index; searches work without it."""
     _run(_DROP)
     return status(policy)
 

@@ -1,7 +1,7 @@
-"""Compile a query: which lexemes find candidates, which only rank. Pure.
+"""Compile a query: which lexemes find candidates, and which only rank them.
 
-A row must hold at least one *anchor* to be a candidate. Rare lexemes find few rows; the most common ones find half of a
-conversation and tell nothing, so they are anchors only where there is nothing rarer, and then only in the newest rows.
+A row is a candidate only if it has at least one *anchor*. Rare lexemes are anchors: they find few rows. Common lexemes,
+which distinguish nothing, are anchors only if the query has no rarer ones, and then they find only the newest rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from retrieval.search.query.parser import UNSPACED, ParsedQuery, Term
 MOST_LEXEMES = 32
 MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
-# The share of rows that PostgreSQL assumes for a lexeme without statistics.
+# The document frequency (share of rows) that PostgreSQL assumes for a lexeme without statistics.
 _UNCOUNTED = 0.005
-# The weight of a compound whose parts follow each other, also in a sentence; docs/figures.md compares other values.
+# The weight of the proximity term of a compound: its parts are adjacent. docs/figures.md compares other values.
 _COMPOUND = 1.0
-# The weight of adjacent words in a sentence, where many follow each other by grammar alone; it is 1 in a short query.
+# The same for two adjacent words of a sentence: less than the 1 of a short query, as grammar makes many words adjacent.
 _PAIR_OF_A_SENTENCE = 0.2
 
 # A term, and whether it is excluded.
@@ -30,9 +30,9 @@ TermKey = tuple[Term, bool]
 
 @dataclass(frozen=True)
 class LexedTerm:
-    """A term as the index has it: lexemes, parts of a compound, tsquery.
+    """A term in the form of the index: lexemes, parts of a compound, tsquery.
 
-    `forms`: of a plain word, the lexemes of its other forms. `in_a_row`: the tsquery for a compound as it is written,
+    `forms` has the lexemes of other forms of a plain word. `in_a_row` is the tsquery for a compound as it is written,
     or for its parts in order.
     """
 
@@ -48,7 +48,7 @@ class LexedTerm:
         return self.whole + tuple(part for part in self.parts if part not in self.whole)
 
     def is_held(self, lexemes: Collection[str]) -> bool:
-        """Whether a text with these lexemes has the term, whole or by all its parts."""
+        """Whether a text with these lexemes has the term: as a whole, or all its parts."""
         return any(all(each in lexemes for each in way) for way in self._ways)
 
     @property
@@ -58,7 +58,7 @@ class LexedTerm:
 
     @property
     def _ways(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of lexemes each of which amounts to the whole term."""
+        """The sets of lexemes that are each equivalent to the term."""
         return tuple(way for way in (self.whole, self.parts) if way)
 
 
@@ -71,7 +71,7 @@ def lexed_term(
     forms: Sequence[str] = (),
     in_a_row: str = "",
 ) -> LexedTerm:
-    """The term with its lexemes; pairs replace characters in unspaced scripts."""
+    """Build a term; in unspaced scripts, use only the lexemes of character pairs."""
     if any(len(lexeme) > 1 and UNSPACED.match(lexeme) for lexeme in whole):
         whole = [lexeme for lexeme in whole if len(lexeme) > 1 or not UNSPACED.match(lexeme)]
     is_plain = len(whole) == 1 and not parts and not query
@@ -80,7 +80,7 @@ def lexed_term(
 
 
 def lexeme_query(lexeme: str) -> str:
-    """The tsquery of one lexeme; a prefix query for one unspaced character."""
+    """The tsquery of a lexeme; for a character of an unspaced script, a prefix query."""
     quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{quoted}':*" if len(lexeme) == 1 and UNSPACED.match(lexeme) else f"'{quoted}'"
 
@@ -90,7 +90,7 @@ Clauses = Sequence[Sequence[LexedTerm]]
 
 @dataclass(frozen=True)
 class InARow:
-    """Lexemes that count more where they are adjacent: the tsquery, and its weight."""
+    """A proximity term: lexemes that score more in texts where they are adjacent."""
 
     lexemes: tuple[str, ...]
     query: str
@@ -99,9 +99,10 @@ class InARow:
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """A query as lexemes to rank by, anchors, expected rows and exclusions.
+    """A query with its lexemes for ranking, anchors, expected rows and exclusions.
 
-    `newest`: the share of the rows that is searched, from the newest on. `clauses` exclude those of stop words alone.
+    `newest`: the share of rows, the newest ones, that is searched. `clauses` has none that consist only of stop words.
+    `expected` and `frequencies`: the estimated number and share of rows with each lexeme.
     """
 
     parsed: ParsedQuery
@@ -110,17 +111,17 @@ class CompiledQuery:
     anchors: tuple[str, ...]
     expected: Mapping[str, float]
     frequencies: Mapping[str, float]
-    # Other lexemes that count as each, being forms of the same word.
+    # For a lexeme, the lexemes of other forms of the same word, which count as this lexeme.
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Lexemes that follow each other in the query.
+    # Pairs of lexemes that are adjacent in the query.
     pairs: tuple[tuple[str, str], ...] = ()
-    # Conditions of phrases, which every match meets.
+    # Conditions of phrases, which every match must fulfil.
     required: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     newest: float = 1.0
     rows: int = 0
     wants_every_clause: bool = False
-    # Compound words are matched as wholes, not by each of their parts.
+    # Whether a compound is matched as a whole, and not by each of its parts.
     wants_words: bool = False
 
     @property
@@ -128,19 +129,19 @@ class CompiledQuery:
         return self.parsed.is_sentence
 
     def for_every_clause(self) -> CompiledQuery:
-        """Copy the query to match texts with every clause, however old."""
+        """Copy the query to match only texts with every clause, in all rows."""
         return replace(self, wants_every_clause=True, newest=1.0)
 
     def for_any_word(self) -> CompiledQuery | None:
-        """Copy the query to match texts with any word; a compound counts as a whole.
+        """Copy the query to match texts with any word; a compound counts as one word.
 
-        Returns None if that is the same query, or may find more candidates than are ranked.
+        Returns None if the query has no compounds, or if they may find more candidates than are ranked.
         """
         expected = self.rows * sum(self._share_of_all(each.parts or each.whole) for each in self._compounds)
         return replace(self, wants_words=True) if self._compounds and expected <= MOST_CANDIDATES else None
 
     def for_any_lexeme(self) -> CompiledQuery:
-        """Copy the query to match the newest texts with any lexeme, however common."""
+        """Copy the query to match the newest texts with any lexeme, also common ones."""
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
 
@@ -151,14 +152,14 @@ class CompiledQuery:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether some rows that hold a word of the query are not candidates."""
+        """Whether some rows with a word of the query are not candidates."""
         if self.wants_every_clause:
             return False
         return any(lexeme not in self.anchors for lexeme in self._alone) or self.newest < 1
 
     @property
     def takes_neighbours(self) -> bool:
-        """Whether a message beside a hit may be a match itself."""
+        """Whether a message next to a hit may match, even without words of the query."""
         is_exact = self.excluded or self.wants_every_clause or self.parsed.is_one_word
         return not (is_exact or (self.required and not self.is_sentence))
 
@@ -177,7 +178,7 @@ class CompiledQuery:
 
     @cached_property
     def _alone(self) -> tuple[str, ...]:
-        """The lexemes that may each bring in candidates."""
+        """The lexemes that are each enough for a candidate, if they are anchors."""
         if not self.wants_words:
             return self.lexemes
         plain = {lexeme for clause in self.clauses for each in clause if not each.parts for lexeme in each.whole}
@@ -192,12 +193,12 @@ class CompiledQuery:
 
     @cached_property
     def terms(self) -> tuple[str, ...]:
-        """The tsqueries to rank by: of each lexeme, then of those in a row."""
+        """The tsqueries for ranking: one for each lexeme, then the proximity terms."""
         return (*map(self._in_any_form, self.lexemes), *(each.query for each in self.in_a_row))
 
     @cached_property
     def in_a_row(self) -> tuple[InARow, ...]:
-        """Compounds and pairs of words to rank by; in a sentence, a gap may be between."""
+        """The proximity terms: compounds and pairs; in a sentence, a word may be between."""
         compounds = {
             each.in_a_row: InARow(each.parts, each.in_a_row, _COMPOUND)
             for each in self._compounds
@@ -223,15 +224,15 @@ class CompiledQuery:
         """The estimated share of rows that match."""
         if not self.wants_every_clause:
             return min(1.0, sum(self.frequencies.get(lexeme, _UNCOUNTED) for lexeme in self.anchors))
-        # A text that has a compound as it is written mostly has its parts, too.
+        # A text with a compound as it is written usually also has the lexemes of its parts.
         return _together(
             min(1.0, sum(self._share_of_all(term.parts or term.whole) for term in clause)) for clause in self.clauses
         )
 
     def expected_of(self, place: int) -> float:
-        """The least number of rows expected to hold the lexeme or pair at an index.
+        """The estimated document frequency of a term, as a minimum for the count.
 
-        It is 0 for an anchor: all rows that hold one are candidates, and are counted.
+        It is 0 for a proximity term, and for an anchor: all rows with an anchor are candidates, and are counted.
         """
         if place >= len(self.lexemes):
             return 0.0
@@ -240,7 +241,7 @@ class CompiledQuery:
         return 0.0 if is_counted and self.newest == 1 else self.expected.get(lexeme, 0.0)
 
     def is_matched_by(self, places: Collection[int]) -> bool:
-        """Whether a text with the lexemes at these places matches every clause."""
+        """Whether a text matches every clause; `places` are indexes of its lexemes."""
         held = {self.lexemes[place] for place in places if place < len(self.lexemes)}
         return self.wants_every_clause or all(any(each.is_held(held) for each in clause) for clause in self.clauses)
 
@@ -249,11 +250,11 @@ class CompiledQuery:
 
     @property
     def rarities(self) -> dict[str, float]:
-        """The rarity of each lexeme, from the rows expected to hold it."""
+        """The idf of each lexeme, from its estimated document frequency."""
         return {each: rarity(found=self.expected.get(each, 0.0), among=self.rows) for each in self.lexemes}
 
     def split_terms(self, present: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The terms of the query of which some lexeme is present, and the others."""
+        """Split the terms of the query into those with a lexeme in `present`, and others."""
         used: dict[str, None] = {}
         dropped: dict[str, None] = {}
         for term in (each for clause in self.clauses for each in clause):
@@ -270,10 +271,10 @@ def compile_query(
     rows: int,
     in_all_forms: bool = False,
 ) -> CompiledQuery | None:
-    """Compile a query to search `rows` rows. Returns None if it has no lexeme.
+    """Compile a query for a search of `rows` rows; None if the query has no lexeme.
 
-    Adjacent words of the query count more where they are adjacent in a text; in a sentence, only a little.
-    `in_all_forms`: words of a sentence match in any of their forms; words of a short query match as they are.
+    Adjacent words of the query get a proximity term, which has less weight in a sentence. With `in_all_forms`, words of
+    a sentence match in any of their forms; words of a short query never do.
     """
     with_lexemes = ([lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses)
     clauses = [clause for clause in with_lexemes if clause]
@@ -285,7 +286,7 @@ def compile_query(
     if any(shares.values()):
         frequencies = {**frequencies, **{each: min(1.0, share) for each, share in shares.items() if share}}
     expected = {lexeme: frequencies.get(lexeme, 0.0) * rows for lexeme in wanted}
-    # Sorting is stable: of equally rare ones, those that the query names first.
+    # Sorting is stable, so equally rare lexemes stay in the order of the query.
     rarest = sorted(wanted, key=expected.__getitem__)[:MOST_LEXEMES]
     anchors: list[str] = []
     total = 0.0
@@ -311,16 +312,16 @@ def compile_query(
 
 
 def rarity(*, found: float, among: int) -> float:
-    """The inverse document frequency of something that `found` of `among` rows hold."""
+    """The idf of BM25 for a term that `found` of `among` rows contain."""
     found = min(found, among)
     return math.log1p((among - found + 0.5) / (found + 0.5))
 
 
 def _together(shares: Iterable[float]) -> float:
-    """Estimate the share of rows that hold all lexemes, from the shares of each.
+    """Estimate the share of rows with all of several lexemes, from the share of each.
 
-    Words occur together more often than by chance, so beside the rarest, the others count by their square root, fourth
-    root and so on.
+    Words occur together more often than by chance. So the shares are multiplied with decreasing exponents: the smallest
+    share with 1, the next with 1/2, then 1/4, and so on.
     """
     share = 1.0
     for place, each in enumerate(sorted(shares)):
@@ -333,13 +334,13 @@ def _any_term(clause: Sequence[LexedTerm]) -> str:
 
 
 def _forms(clauses: Clauses, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Other forms of each plain word, without lexemes that the query names."""
+    """The other forms of each plain word, except lexemes that the query itself has."""
     plain = (each for clause in clauses for each in clause if each.forms)
     return {each.whole[0]: tuple(form for form in each.forms if form not in wanted) for each in plain}
 
 
 def _pairs(clauses: Clauses, lexemes: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The pairs of adjacent plain words in the query, if both are ranked by."""
+    """The pairs of adjacent plain words in the query, if both lexemes are ranked."""
     words = [clause[0].whole if len(clause) == 1 and len(clause[0].whole) == 1 else () for clause in clauses]
     following = [(*a, *b) for a, b in zip(words, words[1:], strict=False) if a and b and a != b]
     return tuple(dict.fromkeys((a, b) for a, b in following if a in lexemes and b in lexemes))[:MOST_PAIRS]

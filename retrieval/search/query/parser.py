@@ -1,4 +1,4 @@
-"""Parse queries: words, "phrases", or, -exclusions, and dates. Pure."""
+"""Parse queries: words, "phrases", or, -exclusions, and dates; no I/O."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import NamedTuple
 
-# More words than any query needs; a pasted page is searched by its first words.
+# The maximum number of terms. A longer query, such as a pasted page, is searched by its first terms.
 MOST_TERMS = 100
 
-# One character of a script that puts no space between words.
+# One character of a script without spaces between words.
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 _QUOTES = str.maketrans("“”„«»", '"""""')
-# A quote opens a phrase only where a word could begin, and only if it is closed: 5" is a size.
+# A quote opens a phrase only at the start of a word, and only if the phrase is closed, because 5" is a size.
 _TOKEN = re.compile(r'(?P<without>-)?"(?P<phrase>[^"]*)"|(?P<word>\S+)')
 _EXCLUDED_WORD = re.compile(r"-(?=[^\W_])")
 _BLANK = re.compile(r"\s")
@@ -28,9 +28,9 @@ _IDENTIFIER = re.compile(
     r"|^(?=\w*\d)(?=\w*[a-zA-Z])[\w-]{6,}$"  # a hash, a ticket
     r"|\w\(\)?$"  # a call
 )
-# A file and a line of it, as traces and compilers write: `src/x.ts:42`, `x.py:42:7:`.
+# A file with a line number, as in stack traces and compiler output: `src/x.ts:42`, `x.py:42:7:`.
 _LINE = re.compile(r"(?P<file>.*\.[^\W\d_]\w*):\d+(?::\d+)?[:,]?")
-# A query of so many words, with a function word among them, is a sentence.
+# A query with at least this many clauses, and a function word among them, is a sentence.
 _SENTENCE_WORDS = 6
 _HOLDING = """
     a an and are as at be by can did do does for from had has have how i if in is it me my of on our should so that the
@@ -40,7 +40,7 @@ _FUNCTION_WORDS = frozenset(_HOLDING.split())
 
 
 class Term(NamedTuple):
-    """One word, or several in a row."""
+    """A word, or a phrase of several words."""
 
     text: str
     is_phrase: bool = False
@@ -48,7 +48,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """Clauses that must all match, each by any of its terms, and excluded terms."""
+    """Clauses that must all match, and excluded terms; any term matches its clause."""
 
     text: str
     clauses: tuple[tuple[Term, ...], ...]
@@ -56,12 +56,12 @@ class ParsedQuery:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """All terms but the excluded ones, in their order."""
+        """All terms except the excluded ones, in their order."""
         return tuple(term for clause in self.clauses for term in clause)
 
     @property
     def is_sentence(self) -> bool:
-        """Whether this is a sentence, not a few words to be found together."""
+        """Whether this is a sentence, and not a few words to be found together."""
         if self.text.rstrip().endswith(("?", "？")):
             return True
         return len(self.clauses) >= _SENTENCE_WORDS and any(term.text.lower() in _FUNCTION_WORDS for term in self.terms)
@@ -71,13 +71,13 @@ class ParsedQuery:
         """Whether this is a single word."""
         if len(self.terms) != 1 or self.terms[0].is_phrase:
             return False
-        # Two characters of an unspaced script are one word at most.
+        # Up to two characters of an unspaced script count as one word.
         signs = len(UNSPACED.findall(self.terms[0].text))
         return signs == 0 or (signs <= 2 and len(self.terms[0].text) == signs)
 
     @property
     def is_look_up(self) -> bool:
-        """Whether this looks for an identifier, not for what surrounds it."""
+        """Whether the query looks for an identifier, and not for messages around it."""
         return not self.is_sentence and any(is_identifier(term.text) for term in self.terms)
 
 
@@ -89,7 +89,7 @@ def is_identifier(text: str) -> bool:
 def parse(text: str) -> ParsedQuery:
     """Parse a query in websearch syntax; every text is valid.
 
-    An identifier that begins with `-` and is the whole query is searched for: to exclude it would leave nothing.
+    If the whole query is one identifier that begins with `-`, it is searched for: without it, nothing would be left.
     """
     alone = text.strip().removeprefix("-- ").strip()
     if _EXCLUDED_WORD.match(alone) and not _BLANK.search(alone) and is_identifier(alone[1:]):
@@ -112,7 +112,7 @@ def parse(text: str) -> ParsedQuery:
             term = Term(phrase, is_phrase=len(phrase.split()) > 1)
         if not term.text.strip():
             continue
-        # A query for a line of a file is matched by the file alone, too.
+        # A term with a file and a line number also matches the file alone.
         line = None if term.is_phrase else _LINE.fullmatch(term.text)
         alternatives = [term, Term(line["file"])] if line else [term]
         if is_excluded:
@@ -126,7 +126,7 @@ def parse(text: str) -> ParsedQuery:
 
 
 def interpretations(text: str) -> tuple[ParsedQuery, ...]:
-    """Parse a query; if it has phrases, return a second version with their words."""
+    """Parse a query; if it has phrases, add a second version with single words."""
     query = parse(text)
     if not any(term.is_phrase for term in query.terms):
         return (query,)
@@ -155,14 +155,14 @@ _ASKS_WHEN = re.compile(
     re.IGNORECASE,
 )
 
-# The information, in nats, of a month, day of the month, weekday or year: the logarithm of how many there are, where a
-# conversation has few years.
+# The weight of a month, day of the month, weekday or year in a date: its information in nats, which is the logarithm of
+# the number of possible values. For years, two values are assumed, because a conversation is in few years.
 _MONTH_TELLS, _DAY_TELLS, _WEEKDAY_TELLS, _YEAR_TELLS = math.log(12), math.log(30), math.log(7), math.log(2)
 
 
 @dataclass(frozen=True)
 class Dates:
-    """The parts of dates that a query names; any of these may be empty."""
+    """The parts of dates in a query; each of the sets may be empty."""
 
     months: frozenset[int] = frozenset()
     days: frozenset[int] = frozenset()
@@ -173,7 +173,7 @@ class Dates:
         return bool(self.months or self.days or self.weekdays or self.years)
 
     def information_in(self, moment: datetime) -> float:
-        """The information of the parts that this moment agrees with, in nats."""
+        """The sum of the weights of the parts that agree with this moment, in nats."""
         return (
             _MONTH_TELLS * (moment.month in self.months)
             + _DAY_TELLS * (moment.day in self.days and (not self.months or moment.month in self.months))
@@ -188,7 +188,7 @@ def asks_when(text: str) -> bool:
 
 
 def dates_in(text: str) -> Dates:
-    """The dates that a text names; months like `May` count only capitalized."""
+    """Find the dates in a text; months such as `May` count only if capitalized."""
     months, days, years = set(), set(), {int(year) for year in _YEAR.findall(text)}
     for found in _ISO.finditer(text):
         months.add(int(found["month"]))

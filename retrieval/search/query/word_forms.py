@@ -1,10 +1,10 @@
-"""Irregular forms of English words, which stemming misses: `won`. Pure.
+"""Look up forms of English words that stemming does not find, such as `won`.
 
-Each line of a list is a group of forms: of a verb, the base first; a family is a word with its derivations of another
-stem, such as `fail failure`.
+Each line of a list is a group of forms. For a verb, the base form comes first. A word family is a word with derived
+words of another stem, such as `fail failure`.
 
-Forms that are mostly another word are left out: `bit` (of data), `left` (the side), `rose`, `ground`, `wound`,
-`bound`, `bore`.
+The lists do not have forms that are more often another word: `bit` (of data), `left` (the side), `rose`, `ground`,
+`wound`, `bound`, `bore`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def other_forms(word: str) -> tuple[str, ...]:
 
 @cache
 def known() -> Mapping[str, tuple[str, ...]]:
-    """The other forms of every word that has any."""
+    """For each word in the lists, its other forms."""
     forms: dict[str, tuple[str, ...]] = {}
     for base, *irregular in _groups("irregular_verbs"):
         forms |= {form: tuple(irregular) for form in (base, *_regular(base))}
@@ -43,12 +43,12 @@ def _groups(name: str) -> Iterator[list[str]]:
 
 
 def _regular(base: str) -> tuple[str, ...]:
-    """The regular forms of a verb, also with its last letter doubled."""
+    """The regular forms of a verb, also the form with a doubled last letter."""
     stem = base.removesuffix("e") if not base.endswith("ee") else base
     return (f"{base}s", f"{base}es", f"{stem}ing", f"{base}{base[-1]}ing")
 
 
 def _past(word: str) -> tuple[str, ...]:
-    """The regular past of a word; if it ends in -y, also the form in -ies."""
+    """The regular past forms of a word; if it ends in -y, also the form in -ies."""
     stem = word.removesuffix("y")
     return (f"{word}d", f"{word}ed") if stem == word else (f"{stem}ied", f"{stem}ies")

@@ -1,4 +1,4 @@
-"""The rows that a search has found and their neighbours, as ranked."""
+"""The data for ranking: found rows (hits) and their neighbouring messages."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-# A message's place as one number, conversation first: there are thousands of them in a search, and each is a key.
+# The conversation and seq of a message as one number. A search has thousands of them, and each is a key of a mapping.
 Place = int
 
 
 class Hit(NamedTuple):
-    """A row that matches: how much of each lexeme it holds."""
+    """A matching row; `shares` are its term frequencies, saturated."""
 
-    # Hits and neighbours are tuples, as those are made fastest, and a search has hundreds of each.
+    # Hits and neighbours are tuples, because a search builds hundreds of each, and tuples cost least.
 
     # The number of a message, or the id of a summary or a file.
     name: str
     place: Place
     shares: Sequence[float]
     tokens: int
-    # Of one that asks something, how many messages on it is answered: 0 if not near; None if it asks nothing.
+    # After how many messages a question is answered: 0 if no answer is near, None for a message without a question.
     answered_in: int | None = None
-    # Whether it answers every clause of the question.
+    # Whether the row matches every clause of the query.
     is_complete: bool = False
-    # Where it stands among everything that is searched, by when it came.
+    # The position in the order of recording, among all searched rows.
     order_place: int = 0
     author: str | None = None
     role: str | None = None
-    # None where the query names no date.
+    # None if the query has no date.
     created_at: datetime | None = None
-    # Whether it is what an agent did with LCM itself.
+    # Whether this is a call of one of LCM's own tools by an agent, or the result of such a call.
     is_of_lcm: bool = False
-    # The terms in the best passage of a long text; None of a short one.
+    # The indexes of the terms in the best passage of a long text; None for a short text.
     passage: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
 class Hits:
-    """The best rows of a table by themselves, and how rare each lexeme is.
+    """The best rows of a table by their own words, and the weight (idf) of each term.
 
-    `present`: the terms that the hits hold. `is_cut`: there are more hits than these. `is_bounded`: there were too many
-    to look at.
+    `present`: the indexes of the terms that the hits contain. `is_cut`: there are more hits than these. `is_bounded`:
+    there were too many candidates to rank all of them.
     """
 
     hits: tuple[Hit, ...]
@@ -54,16 +54,16 @@ class Hits:
 
 
 class Neighbour(NamedTuple):
-    """A message in or near a hit, as far as that matters for what it is worth."""
+    """A message at or near a hit: the fields that its score depends on."""
 
     name: str
     place: Place
     order_place: int
-    # None where the query names no date.
+    # None if the query has no date.
     created_at: datetime | None
     author: str | None
     role: str
     tokens: int
     is_of_lcm: bool = False
-    # Whether it tells a time, where the query asks for one.
+    # If the query asks for a time: whether the message states one.
     tells_when: bool = False

@@ -1,11 +1,13 @@
-"""Rank what a search has found. Pure.
+"""Rank what a search has found by a score like BM25, with context; no I/O.
 
-A message is worth the sum, over what is looked for, of how rare it is times how much of it the message holds. In a
-conversation the question carries the words and the answer carries the fact: so a message also borrows from the two
-before and after it, all of a question that it answers, and a little from the stretch it stands in. All of it is added
-up before it saturates, so that no term counts twice. Of a long message, words outside of its best passage count little,
-it borrows less, and where one side writes a line and the other a page, the line counts more. Weights are round numbers;
-none is delicate (docs/figures.md has what each changes, in short turns and in long).
+    score = (sum over terms of idf * tf / (tf + k) + block score) * speaker prior + bonuses for author, date and time
+
+A term is a lexeme, or a proximity term (adjacent lexemes). `tf` is the frequency of a term in the message, divided by a
+length normalization, plus shares of its tf in neighbours. In a conversation, the question has the words and the answer
+has the fact. So a message gets a share of the tf of the two messages before and after it, and all of the tf of a
+question that it answers. These are added before the saturation, so that no term counts several times. The block score
+is the same sum for the block of messages around it. In a long message, terms outside of its best passage have less
+weight. If one role writes shorter messages, it gets a greater prior. No weight is critical: see docs/figures.md.
 """
 
 from __future__ import annotations
@@ -23,43 +25,47 @@ from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import Dates
 from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
 
-# How much of what a message says counts for those so many places on. An answer need not repeat a word of its question,
-# so it counts as if it had said them all, wherever it stands; what stands before a question does not answer it. By
-# `make eval ARGS="--only retrieval"`: with 0.6 instead of 1.0 for an answer, nDCG@10 is 0.678, not 0.686; with no less
-# for what stands before a question than for anything else, 0.683.
+# The share of a hit's tf that a neighbour gets, by its offset from the hit. An answer need not repeat the words of its
+# question, so the message that answers a hit gets all of its tf. A message before a question does not answer it, so it
+# gets less. `make eval ARGS="--only retrieval"` gives nDCG@10 0.686; with 0.6 instead of 1.0 for an answer 0.678, and
+# with the same share before a question as elsewhere 0.683.
 _AROUND = {1: 0.2, -1: 0.2, 2: 0.2, -2: 0.2}
 _AROUND_A_QUESTION = {1: 0.2, -1: 0.1, 2: 0.2, -2: 0.1}
 _ANSWER = 1.0
-# A message that asks something at its end can still say when something was.
+# The share of an answer if the query asks for a time: then a message that ends with a question may itself state it.
 _ANSWER_TO_WHEN = 0.4
-# A message that names a time, such as `yesterday` or `in June`, answers a question for one.
+# The bonus of a message that states a time, such as `yesterday` or `in June`, if the query asks for a time.
 _TELLS_WHEN_WEIGHT = 0.5
-# The answer to a question is seldom in a message that asks the same.
+# The penalty of a message with a question, if the query is a sentence: it seldom has the answer to a similar question.
 _ASKING_COSTS = 0.5
-# How much one counts that has every word of the question and not many more, and was looked up in LCM.
+# The factor for a hit that only repeats the query, which an agent then looked up in LCM. Such a hit has at most
+# TOKENS_A_CHARACTER tokens for each character of the query.
 REPEATED, TOKENS_A_CHARACTER = 0.3, 0.5
+# The saturation k in tf / (tf + k).
 SATURATION = 0.5
-# A stretch is so many messages; the two beside it count by the second number, so that its ends matter less.
+# A block has STRETCH messages. The tf of both adjacent blocks is added with weight BESIDE_A_STRETCH, so that borders of
+# blocks matter less. The block score has a saturation of its own, and STRETCH_WEIGHT in the score of a message.
 STRETCH, BESIDE_A_STRETCH, STRETCH_WEIGHT, STRETCH_SATURATION = 8, 0.7, 0.2, 1.0
-# A message by the person that the question names; about as much as one more rare word.
+# The bonus of a message by an author whom the query names: about as much as one more rare word.
 AUTHOR_WEIGHT = 2.0
 DATE_WEIGHT = 1.0
-# From here on length costs: a long tool output holds many words by chance, and lends them to what stands beside it. Two
-# that follow each other it seldom holds by chance. In tokens.
+# Length normalization begins at this number of tokens: a long tool output has many words by chance, and its neighbours
+# would get them, too. It does not apply to the tf of proximity terms, because they seldom occur by chance.
 LONG = 100
 _LENGTH_WEIGHT = 1.0
-# The same in SQL, for choosing what is worth ranking with care.
+# The length normalization in SQL, for choosing the hits that are ranked in context.
 LENGTH_COST_SQL = f"(1 + {_LENGTH_WEIGHT}::float8 * ln(greatest(1, token_count / {LONG}::float8)))"
 
-# Of a word outside of the best passage of a long text.
+# The weight of a lexeme outside of the best passage of a long text.
 OUTSIDE = 0.3
-# A line says what is so; the page that answers it repeats its words and adds all that goes with them. So a role with
-# `ENOUGH` hits counts more by this power of how many times it writes more briefly than others; up to `ALIKE`, the same.
+# The speaker prior. A short message states a fact; the long message that answers it repeats its words and adds others.
+# So a role with at least ENOUGH hits has the prior r ** BRIEFNESS, if its messages are on average r times as short as
+# those of all roles (geometric means). Ratios up to ALIKE make no difference, and greater ones are divided by it.
 BRIEFNESS, ALIKE, ENOUGH = 0.25, 1.4, 3
-# By how much a page counts less than a line of the same worth, in any role.
+# The weight of length in the final factor of a message, for every role: 1 / (1 + PAGE_COSTS * ln(tokens / LONG)).
 PAGE_COSTS = 0.2
 
-# Fewer texts than this with every word in them, and those with any of the words are given too.
+# If fewer texts than this contain every word, texts with any of the words are returned, too.
 A_HANDFUL = 5
 
 _SEQ_BITS = 40
@@ -80,25 +86,25 @@ def seq_of(place: Place) -> int:
 
 @dataclass(frozen=True)
 class Weights:
-    """What each lexeme is worth, and what else the question says of a message."""
+    """The weight (idf) of each term, and other criteria of the query."""
 
     rarity: Sequence[float]
     names: frozenset[str] = frozenset()
     dates: Dates = field(default_factory=Dates)
     is_sentence: bool = False
     asks_when: bool = False
-    # Then whatever holds it answers: a page as well as a line.
+    # If the query has an identifier, any text with it is relevant, so long texts get no lower prior.
     names_identifier: bool = False
-    # So many of the terms, the last ones, are words that follow each other.
+    # The number of proximity terms, which are the last terms.
     in_a_row: int = 0
 
     @cached_property
     def words(self) -> int:
-        """So many of the terms, the first ones, are single words."""
+        """The number of lexemes, which are the first terms."""
         return len(self.rarity) - self.in_a_row
 
     def of_its_own(self, row: Neighbour | Hit) -> float:
-        """What a message is worth for its author, its date, and the time it tells."""
+        """The bonuses of a message for its author, its date, and a time it states."""
         worth = 0.0
         if row.author is not None and not self.names.isdisjoint(names_in(row.author)):
             worth += AUTHOR_WEIGHT
@@ -109,28 +115,28 @@ class Weights:
         return worth
 
     def of_speech(self, row: Neighbour | Hit, speakers: Mapping[tuple[int, str | None], float]) -> float:
-        """By how much a message is marked up or down for who says it, and its length."""
+        """The prior of a message: a factor that depends on its role and its length."""
         if self.names_identifier:
             return 1.0
         page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
         return speakers.get((conversation_of(row.place), row.role), 1.0) / page
 
 
-# Of hundreds of messages, few people are the authors.
+# Cached, because hundreds of messages have only a few authors.
 @lru_cache(maxsize=256)
 def names_in(text: str) -> frozenset[str]:
-    """The words of a text as names are compared."""
+    """The words of a text, normalized for the comparison of names."""
     words = (word.strip(".,;:!?\"'()[]").casefold() for word in text.replace("’", "'").split())
     return frozenset(word.removesuffix("'s") for word in words if word)
 
 
 def length_cost(tokens: int) -> float:
-    """By how much a text of so many tokens is marked down."""
+    """The length normalization: the divisor of the tf in a text of this length."""
     return 1 + _LENGTH_WEIGHT * math.log(tokens / LONG) if tokens > LONG else 1.0
 
 
 def speakers_of(hits: Iterable[Hit]) -> dict[tuple[int, str | None], float]:
-    """How much each role of a conversation counts, by how briefly it writes."""
+    """The speaker prior of each role in each conversation: see BRIEFNESS."""
     lengths: dict[int, dict[str | None, list[float]]] = defaultdict(lambda: defaultdict(list))
     for hit in hits:
         lengths[conversation_of(hit.place)][hit.role].append(math.log(max(1, hit.tokens)))
@@ -145,7 +151,7 @@ def speakers_of(hits: Iterable[Hit]) -> dict[tuple[int, str | None], float]:
 
 
 def by_keywords(hit: Hit, weights: Weights) -> float:
-    """The worth of a hit by its words alone, for look-ups of identifiers."""
+    """The score of a hit in a look-up of an identifier: the sum of idf * tf."""
     worth = 0.0
     for rarity, share in zip(weights.rarity, hit.shares, strict=False):
         worth += rarity * share
@@ -153,7 +159,7 @@ def by_keywords(hit: Hit, weights: Weights) -> float:
 
 
 def alone(hit: Hit, weights: Weights) -> float:
-    """The worth of a text without neighbours, such as a summary."""
+    """The score of a text without neighbours, such as a summary: as in BM25."""
     rarity, words, worth = weights.rarity, weights.words, 0.0
     cost = length_cost(hit.tokens)
     for term, share in enumerate(hit.shares):
@@ -164,16 +170,16 @@ def alone(hit: Hit, weights: Weights) -> float:
 
 
 def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
-    """The worth of each place in or near the hits, without author and date.
+    """The score of each position at or near the hits, without priors and bonuses.
 
-    Places beyond the ends of a conversation are among them; no message stands there.
+    The result may have positions before the first or after the last message of a conversation.
     """
     held: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     stretches: dict[int, dict[Place, float]] = defaultdict(lambda: defaultdict(float))
     words = weights.words
     answer = _ANSWER_TO_WHEN if weights.asks_when else _ANSWER
     offsets: dict[int | None, dict[int, float]] = {None: _AROUND, 0: _AROUND_A_QUESTION}
-    # What a long message borrows is marked down like what it holds: if it answers, it holds the words itself.
+    # The length normalization of a long hit also divides the tf from neighbours: if relevant, it has the words itself.
     costs = {hit.place: length_cost(hit.tokens) for hit in hits}
     for hit in hits:
         place, on, passage = hit.place, hit.answered_in, hit.passage
@@ -205,7 +211,7 @@ def in_context(hits: Collection[Hit], weights: Weights) -> dict[Place, float]:
 
 
 def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]) -> dict[int, dict[int, float]]:
-    """How much of each term is in and beside each stretch, for those in `where`."""
+    """Add to the tf of each block in `where` the weighted tf of the adjacent blocks."""
     spread: dict[int, dict[int, float]] = {}
     for term, shares in stretches.items():
         of_term = spread[term] = defaultdict(float, shares)
@@ -218,7 +224,7 @@ def _spread(stretches: Mapping[int, Mapping[int, float]], where: Collection[int]
 
 
 def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturation: float) -> dict[Place, float]:
-    """What each place is worth for all that it holds, each term saturating by itself."""
+    """The score of each position: the sum of idf * tf / (tf + k) over the terms."""
     worths: dict[Place, float] = {}
     so_far = worths.get
     for term, shares in held.items():
@@ -229,27 +235,27 @@ def _summed(held: Mapping[int, Mapping[Place, float]], weights: Weights, saturat
 
 
 def fresher(worth: float, place: int, newest: int) -> float:
-    """Mark up what is new: the newest of all is worth twice as much.
+    """Multiply a score by a recency factor, from 1 (oldest) to 2 (newest message).
 
-    What is said is forgotten by a power of its age, so it is the logarithm of the age that counts: half of the bonus is
-    lost after the square root of all messages. Twice, because then neither decides alone: of two that fit equally the
-    newer comes first, and what fits more than twice as well comes first from however long ago.
+    The factor decreases with the logarithm of the age: half of the bonus is lost when the age, in messages, is the
+    square root of the number of all messages. The maximum is 2, so that neither recency nor relevance decides alone: of
+    two equal scores the newer message is first, and a message with more than twice the score is first at any age.
     """
     freshness = 1 - math.log1p(max(0, newest - place)) / math.log1p(newest) if newest > 0 else 1.0
     return worth * (1 + max(0.0, freshness))
 
 
 def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
-    """The most promising places, best first."""
+    """The positions with the greatest scores, best first."""
     return [place for place, _ in sorted(worths.items(), key=itemgetter(1), reverse=True)[:most]]
 
 
 class RankedMatch(NamedTuple):
-    """One match and its worth. The greatest comes first: no two have the same `key`."""
+    """A match and its score. The greatest tuple comes first; each has a unique `key`."""
 
-    # What an agent searched for in LCM, and what it was shown, comes behind what it is about.
+    # False for calls of LCM's tools and their results. These come after all other matches.
     is_of_talk: bool
-    # Whether it is one of those that come before all others.
+    # Whether it comes before matches without this flag: it matches every clause of a query that is no sentence.
     is_first: bool
     worth: float
     conversation_id: int
@@ -258,17 +264,17 @@ class RankedMatch(NamedTuple):
     name: str
     # Whether it matches every clause of the query.
     is_complete: bool
-    # Its place by when it came.
+    # The position in the order of recording.
     order_place: int
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Its place in the order of matches."""
+        """The sort key of the match."""
         return self[:6]
 
     @property
     def mark(self) -> int:
-        """A short hash of what it is, by which a cursor finds it again."""
+        """A short hash of the item, with which a cursor finds the match again."""
         return crc32(f"{self.conversation_id} {self.seq} {self.name}".encode()) & 0xFFFFFF
 
     @property
@@ -277,9 +283,9 @@ class RankedMatch(NamedTuple):
 
 
 def places_given(best: Sequence[RankedMatch], given: int, mark: int) -> int:
-    """How many of the matches come before the page that follows `given` of them.
+    """The number of matches before the next page, after pages with `given` matches.
 
-    `mark` is of the last one given. If that is gone, so is its place.
+    `mark` belongs to the last match of these pages. If this match no longer exists, the page begins one match earlier.
     """
     marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
     return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
@@ -287,10 +293,10 @@ def places_given(best: Sequence[RankedMatch], given: int, mark: int) -> int:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Order what one query has found.
+    """Ranks the hits of one query.
 
-    `most`: so many places of messages are ranked by all that is known of them. `neighbours`: reads the messages at
-    places. `newest`: the newest place, if what is new is marked up.
+    `most` is the number of positions of messages that are ranked by all criteria. `neighbours` reads the messages at
+    positions. `newest` is the newest position, if newer messages get a recency factor.
     """
 
     query: CompiledQuery
@@ -300,10 +306,10 @@ class Ranking:
     newest: int | None = None
 
     def of(self, found: Sequence[Hits]) -> tuple[list[RankedMatch], bool]:
-        """Rank the matches of every clause, if there are enough; else those of any.
+        """Rank the matches of every clause, if there are enough; otherwise of any clause.
 
-        Returns them best first, and whether they match any clause alone. A sentence always gets matches of any of its
-        words: a long page holds all of them by chance, while the line that answers holds some.
+        Returns the matches, best first, and whether one clause was enough for a match. For a sentence, one always is,
+        because a long text has all of its words by chance, while the short text that answers it has only some.
         """
         parsed = self.query.parsed
         enough = 1 if parsed.is_one_word else math.inf if parsed.is_sentence else A_HANDFUL
@@ -314,7 +320,7 @@ class Ranking:
         matches: list[RankedMatch] = []
         for each in found:
             if each.are_messages and not self.query.parsed.is_look_up:
-                # What is of LCM neither lends nor borrows.
+                # Calls of LCM's tools and their results neither give tf to neighbours nor get any from them.
                 matches += self._in_context([hit for hit in each.hits if not hit.is_of_lcm], repeated, is_settled)
                 matches += self._each([hit for hit in each.hits if hit.is_of_lcm], is_settled)
             else:
@@ -327,7 +333,7 @@ class Ranking:
         return sorted(best, reverse=True), is_relaxed
 
     def _in_context(self, hits: Sequence[Hit], repeated: Collection[Place], is_settled: bool) -> list[RankedMatch]:
-        """Messages and their neighbours by worth; settled, only complete ones."""
+        """Score messages with their neighbours; if `is_settled`, only complete ones."""
         own = {hit.place: hit for hit in hits}
         complete = {hit.place for hit in hits if hit.is_complete}
         worths = in_context(hits, self.weights)
@@ -354,13 +360,13 @@ class Ranking:
         return matches
 
     def _is_repeated(self, hit: Hit, of_lcm: Collection[Place]) -> bool:
-        """Whether a message asks just what the query asks, and was looked up in LCM."""
+        """Whether a message asks the same as the query, and an agent looked it up in LCM."""
         is_as_short = hit.tokens <= len(self.query.parsed.text) * TOKENS_A_CHARACTER
         asks = self.query.is_sentence and hit.is_complete and hit.answered_in is not None and is_as_short
         return asks and hit.place + 1 in of_lcm
 
     def _each(self, hits: Sequence[Hit], is_settled: bool) -> list[RankedMatch]:
-        """Every hit by itself; settled, only those that are complete."""
+        """Score each hit without neighbours; if `is_settled`, only complete ones."""
         worth = by_keywords if self.query.parsed.is_look_up else alone
         kept = [hit for hit in hits if hit.is_complete or not is_settled]
         return [self._match(hit, worth(hit, self.weights), hit.is_complete) for hit in kept]

@@ -1,4 +1,4 @@
-"""Search by words, best first. Quality and cost: `make eval`, `make bench`."""
+"""Search by words, best match first; `make eval` measures its quality."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from retrieval.search.relevance.ranking import (
 )
 
 _SQL = load("retrieval/search/relevance.sql")
-# Beyond the wanted: the hits that are ranked with their neighbours, and the best of them, which are ranked again with
-# all criteria.
+# In addition to the wanted matches: how many hits are scored with their neighbours, and how many of the best are then
+# ranked by all criteria.
 _RANKED, _PROMISING = 380, 150
-# What statistics do not foresee, no search looks at.
+# The maximum number of candidates, in case words are much more frequent than the statistics say.
 MOST_ROWS = 50_000
-# Of messages with words so common that only the newest are searched: of so many, the tool is checked.
+# If words are so common that only the newest messages are searched, the tool is checked for at most this many messages.
 MOST_PROMISING = 5000
 
-# In words; docs/figures.md has what other passages change.
+# The number of words in half a passage; docs/figures.md compares other lengths.
 HALF_A_PASSAGE = 30
-# The lexemes of "Also named:" and "Expand for details about:", with which the lists at the end of a summary begin; and
-# how much a word counts that only stands there, beside messages. What was said with it is found by itself.
+# The lexemes of "Also named:" and "Expand for details about:", which begin the lists at the end of a summary. And the
+# weight of a word that a summary has only in such a list, if messages are searched too: they have the word itself.
 BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
-# Of a tsvector as text, a lexeme and the places where it stands, such as 'port':3A,17A. All words that are farther
-# behind in a text have the last place.
+# In a tsvector as text: a lexeme with its positions, such as 'port':3A,17A. All words after the last position of a
+# tsvector get that position.
 _LEXEME, _PLACE, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A-D,]+)"), re.compile(r"\d+"), 16_383
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
@@ -57,10 +57,10 @@ _RANKED_ALL = "Only the best were ranked, and these are the last of them; sort b
 
 @dataclass(frozen=True)
 class RelevanceSearch:
-    """The texts that match a query best; use it within `prepare.bounded`.
+    """Finds the texts that match a query best; use it within `prepare.bounded`.
 
-    So many are ranked as make a list for `wanted` of them with room to spare: the list does not depend on how much of
-    it is given at a time. Behind a position, it is the list as it was at the first page.
+    The number of ranked rows depends on `wanted` and not on the page size, so all page sizes give the same order. With
+    a position, the search is as of the moment of the first page.
     """
 
     prepared: Prepared
@@ -70,9 +70,9 @@ class RelevanceSearch:
     prefers_new: bool = False
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """The first matches behind the position; None if the query has no lexeme.
+        """Find the next matches after the position; None if the query has no lexeme.
 
-        Those that hold every word, if there is a handful; else those that hold any.
+        These are texts with every word if there are at least A_HANDFUL of them, and otherwise texts with any word.
         """
         before, filters, parsed = self.position, self.prepared.filters, queries[0]
         if before.at is not None:
@@ -80,13 +80,13 @@ class RelevanceSearch:
         prepared = replace(self.prepared, filters=filters)
         dates = dates_in(parsed.text)
         most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
-        # What is new comes up from far behind: then it is chosen from as many, whatever it is.
+        # The recency factor can move a new row up from a low rank. So with it, more rows of every table are read.
         rows = RankedRows(filters, most, most if self.prefers_new else promising, dated=bool(dates))
         attempt = _first_that_finds_enough(rows, prepared, queries)
         if attempt is None:
             return None
         query, found = attempt
-        # A word is as rare in a summary as it is among messages, where these are searched, too.
+        # The idf in the first table is used for all tables. If messages are searched, this is the idf among messages.
         weights = Weights(
             found[0].rarity,
             ranking.names_in(query.parsed.text),
@@ -127,7 +127,7 @@ class RelevanceSearch:
 def _first_that_finds_enough(
     rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]
 ) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
-    """An attempt and its hits; if none finds enough, the last of the first query."""
+    """The first attempt with enough hits, or else the last one for the first query."""
     last = None
     for parsed in queries:
         tried = None
@@ -141,28 +141,28 @@ def _first_that_finds_enough(
 
 
 def _attempts(prepared: Prepared, parsed: ParsedQuery) -> Iterator[CompiledQuery]:
-    """Ways to search, to be tried in order; none if there is no word."""
+    """Yield the forms of a query to try, in order; none if it has no lexeme."""
     query = prepared.compiled(parsed, in_all_forms=True)
     if query is None:
         return
     if not parsed.is_one_word:
         if not parsed.is_sentence and len(query.clauses) > 1:
-            # A few words mostly belong together, and those texts are found much sooner.
+            # A few words usually belong together, and texts with all of them cost much less to find.
             yield query.for_every_clause()
         if parsed.is_look_up and (by_words := query.for_any_word()) is not None:
-            # To find a path, all texts with the name of a directory in it are of no use.
+            # In a search for a path, texts with only the name of a directory in it are not relevant.
             yield by_words
     yield query
     if query.has_common_lexemes and not parsed.is_one_word:
-        # There may be no text with what is rare, but some with what is common.
+        # There may be texts with a common lexeme, although no text has a rare one.
         yield query.for_any_lexeme()
 
 
 @dataclass(frozen=True)
 class RankedRows:
-    """Reads the best rows: `most` of those ranked in context, else `most_alone`.
+    """Reads the best rows of each table.
 
-    `dated`: messages come with their dates.
+    It reads `most` rows if they are ranked in context, otherwise `most_alone`. `dated`: also read dates of messages.
     """
 
     filters: Filters
@@ -171,7 +171,7 @@ class RankedRows:
     dated: bool
 
     def of(self, query: CompiledQuery) -> tuple[Hits, ...]:
-        """The best rows of each table."""
+        """Read the best rows of each table, with one statement."""
         tables = self.filters.tables
         statement = " UNION ALL ".join(f"({self._best(table, query, kind)})" for kind, table in enumerate(tables))
         fetched = rows(statement, self._values(query), binary=True)
@@ -180,7 +180,7 @@ class RankedRows:
         )
 
     def _best(self, table: Searchable, query: CompiledQuery, kind: int) -> str:
-        # With their neighbours; then length costs, too.
+        # Rows are ranked with their neighbours and with length normalization, except in a look-up of an identifier.
         is_in_context = not query.parsed.is_look_up
         terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
         weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
@@ -196,7 +196,7 @@ class RankedRows:
             table=table.name,
             tokens=table.tokens,
             order_place=self.filters.place(table),
-            # The author matters where the hits alone are ranked; that of neighbours is read with them.
+            # The author is needed if only the hits are ranked. Otherwise `neighbours` reads it again.
             author="author" if table is MESSAGES else "NULL::text",
             role="role::text" if table is MESSAGES else "NULL::text",
             created_at="created_at" if table is MESSAGES and self.dated else "NULL::timestamptz",
@@ -222,7 +222,7 @@ class RankedRows:
         )
 
     def _has_words(self, table: Searchable, query: CompiledQuery) -> str:
-        """The condition for texts of which it matters where words stand."""
+        """The condition for texts in which the positions of words matter."""
         if table is SUMMARIES and MESSAGES in self.filters.tables:
             return "true"
         return f"token_count > {LONG}" if table is MESSAGES and len(query.terms) > 1 else "false"
@@ -246,7 +246,10 @@ class RankedRows:
         }
 
     def _candidates(self, table: Searchable, query: CompiledQuery) -> tuple[str, str, str]:
-        """A first step, the filters, and the words. Of too many, the newest are taken."""
+        """SQL of a first step, the filters, and the words: the conditions of candidates.
+
+        If the words are so common that there would be too many candidates, only the newest rows are candidates.
+        """
         filters = self.filters
         where, words = filters.where(table), filters.matching(table)
         if table is not MESSAGES or query.newest == 1:
@@ -261,15 +264,15 @@ class RankedRows:
             return step, _SQL["is_newest"], words
         newest = f"{filters.place(table)} > %(newest_after)s"
         if not filters.is_one_conversation and query.newest < query.expected_share:
-            # Walking back costs less than the word index.
+            # Reading the newest rows one by one costs less than the full-text index.
             return "", f"{where} AND {newest}", _SQL["matches_words"].format(vector=table.vector)
-        # As it is written, no other index serves it.
+        # With IS TRUE, the planner can use no index for this condition, only the full-text index for the words.
         return "", f"{where} AND ({newest}) IS TRUE", filters.matching(table, places="newest_places")
 
     def _hits(self, fetched: Sequence[tuple[Any, ...]], table: Searchable, query: CompiledQuery) -> Hits:
         if not fetched:
             return Hits((), (rarity(found=0, among=self.filters.rows),) * len(query.terms), table is MESSAGES)
-        # Hundreds of rows hold the same few combinations of terms.
+        # Cached by combination of terms, because hundreds of rows have only a few different combinations.
         complete: dict[tuple[bool, ...], bool] = {}
         looked_at, *rarities = fetched[0][-1]
         lexemes = {form: term for term, each in enumerate(query.lexemes) for form in query.found_as(each)}
@@ -302,9 +305,9 @@ class RankedRows:
         return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)
 
     def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
-        """The messages at these seqs, without those that the filters leave out.
+        """Read the messages at these positions that pass the filters.
 
-        With `asks_when`, of each whether it tells a time.
+        With `asks_when`, also find out whether each message states a time.
         """
         if not places:
             return []
@@ -322,10 +325,10 @@ class RankedRows:
 
 
 def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]) -> frozenset[int] | None:
-    """The terms of the passage whose different terms are worth most; None if unknown.
+    """The terms in the passage with the greatest sum of idf; None if unknown.
 
-    `words`: a tsvector as text, with the places of words, so that no text is read; `lexemes`: which term each is of.
-    A passage is two halves that follow each other. The parts of compound words stand behind all other words.
+    `words` is a tsvector as text, with the positions of words, so the text itself is not read. `lexemes` maps lexemes
+    to terms. A passage is two adjacent halves. The parts of compound words have positions after all other words.
     """
     halves: dict[int, set[int]] = defaultdict(set)
     for lexeme, places in _places(words).items():
@@ -333,12 +336,12 @@ def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]
             if place < _LAST_PLACE:
                 halves[place // HALF_A_PASSAGE].add(lexemes[lexeme])
     passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
-    # Of equally good ones always the same.
+    # The second part of the key makes the choice among equal sums deterministic.
     return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
 
 
 def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
-    """The terms that a summary only lists at its end; arguments as of `best_passage`."""
+    """The terms that a summary has only in the lists at its end; see `best_passage`."""
     places = _places(words)
     also, expand = (set(places.get(each, ())) for each in ("also", "expand"))
     named = max((place for place in places.get("name", ()) if place - 1 in also), default=_LAST_PLACE)
@@ -349,7 +352,7 @@ def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
 
 
 def _marked_down(shares: Sequence[float], listed: Collection[int], query: CompiledQuery) -> list[float]:
-    """The shares of a summary, of which the terms that it only lists count little."""
+    """The tf of the terms of a summary, reduced for terms that it has only in a list."""
     of_rows = (any(query.lexemes.index(each) in listed for each in row.lexemes) for row in query.in_a_row)
     is_listed = (*(term in listed for term in range(len(query.lexemes))), *of_rows)
     return [LISTED * share if each else share for share, each in zip(shares, is_listed, strict=True)]
@@ -366,15 +369,15 @@ def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
 
 
 def _answered_in(table: Searchable, query: CompiledQuery) -> str:
-    """The column for where a hit that asks is answered."""
+    """The SQL column for the distance from a hit with a question to its answer."""
     if query.parsed.is_look_up or table is not MESSAGES:
         return "NULL::integer"
     if query.takes_neighbours or query.is_sentence:
         return _SQL["answered_in"]
-    # Only where a hit follows: the end of a long text would have to be fetched.
+    # Only for a hit that another hit follows, because otherwise the ends of many long texts would be fetched.
     return _SQL["answered_in_before_a_hit"].format(answered_in=_SQL["answered_in"])
 
 
 def _terms(held: Sequence[bool]) -> Iterator[int]:
-    """Which terms are held."""
+    """The indexes of the terms that a text has."""
     return compress(count(), held)
