@@ -139,7 +139,7 @@ def _split_verb(words: list[str]) -> tuple[Verb, list[str]]:
             return found, words[length:]
     family = [name for name in known if name.startswith(f"{words[0]} ")]
     if family:
-        near = suggestion([" ".join(words[:2])], family)
+        near = suggestion([" ".join(words[:2])], family) if len(words) > 1 else ""
         raise Invalid(f"Choose one: {', '.join(f'`lcm {name}`' for name in family)}.{near}", code="usage")
     near = suggestion([words[0]], {name.split()[0] for name in (*known, *MANAGEMENT)})
     raise Invalid(f"There is no verb {words[0][:80]!r}.{near} `lcm --help` lists them.", code="usage")

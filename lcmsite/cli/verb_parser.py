@@ -33,7 +33,7 @@ class Parser(ArgumentParser):
         if message.startswith("unrecognized arguments"):
             known = [name for action in self.actions for name in action.option_strings]
             options = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
-            sentence += suggestion(options, known)
+            sentence += suggestion(options, known) or " A text that begins with - is written after `--`."
         raise Invalid(f"{sentence} See `{self.prog} --help`.", code="usage")
 
 

@@ -47,7 +47,7 @@ class ConnectReport:
     changed: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     made: bool = False
-    next: str = ""
+    next: str | None = None
 
 
 @verb(
@@ -255,5 +255,5 @@ def _report(host: Host, changes: Sequence[FileChange], *, made: bool, next: str 
         changed=[change.path for change in changes if change.is_change],
         unchanged=[change.path for change in changes if not change.is_change],
         made=made,
-        next=next,
+        next=next or None,
     )

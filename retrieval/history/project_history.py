@@ -106,7 +106,7 @@ class ProjectHistory:
             before = session_before(conversation_id, sessions_ago=sessions_ago)
             if before is None:
                 sessions = counted(sessions_ago, "session")
-                raise NotFound(f"There are fewer than {sessions} before this one in its project.")
+                raise NotFound(f"The project of this conversation has no session {sessions} before it.")
             [session] = entries(
                 project, scope=self.scope, kind=HistoryKind.SESSION, conversation_ids=(before,), limit=1
             )

@@ -128,7 +128,7 @@ class AgenticClaims(Scoped):
         outcome = self._outcome(item, run, state, refused)
         if error is None:
             raise Invalid(
-                f"The output does not match the run's schema: {' '.join(errors)[:500]} "
+                f"The output does not match the run's schema: {' '.join(errors)[:500].rstrip('.')}. "
                 + (f"Attempts left: {outcome.attempts_left}." if outcome.attempts_left else "The item has failed."),
                 code="output_invalid",
                 errors={"output": errors},

@@ -117,7 +117,8 @@ def _block_text(
     if hidden:
         names = ", ".join(each.summary_id for each in hidden[-_MOST_HIDDEN:])
         lines.append(
-            f"Summaries of seq {hidden[0].first_seq} to {hidden[-1].last_seq} have no room here, the newest: {names}."
+            f"The summaries of seq {hidden[0].first_seq} to {hidden[-1].last_seq} do not fit here. Open the newest of "
+            f"them by id: {names}."
         )
     lines += [each.text for each in shown]
     lines += [
