@@ -1,5 +1,5 @@
-# Everything a maintainer runs. `make run` sets up .venv from requirements.lock, the other targets add what development
-# needs from requirements-dev.lock. Python 3.11+ and make suffice.
+# The commands of a maintainer. `make run` installs requirements.lock into .venv; the other targets also install
+# requirements-dev.lock. Only Python 3.11+ and make are needed.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -11,10 +11,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CODE := conversations compaction retrieval integrity lcmsite manage.py
 
-# Many processes load the same modules: to compile them once is enough, whatever the environment says.
+# Many processes load the same modules, so they are compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Named after what they were made from: another lock, and the environment is brought up to date.
+# Files named after a checksum of the lock files: if a lock changes, the environment is updated.
 RUNTIME := $(VENV)/runtime-$(shell cat requirements.lock requirements-build.lock pyproject.toml | cksum | tr ' ' -)
 INSTALLED := $(VENV)/installed-$(shell cat requirements-dev.lock requirements-embedder.lock pyproject.toml | cksum | tr ' ' -)
 
@@ -26,33 +26,33 @@ help: ## show this list
 run: $(RUNTIME) ## serve LCM on this machine, with a sample conversation
 	@exec $(BIN)/lcm up --sample
 
-# By file, so that what its tests share is made once; in the order of tests/conftest.py. Three for two cores, as many
-# tests wait for processes. More is done with ARGS="-m slow" and with ARGS="--hypothesis-profile=thorough".
+# Distributed by file, so that fixtures of a file are made once; in the order of tests/conftest.py. Three workers for two
+# cores, as many tests wait for processes. ARGS="-m slow" and ARGS="--hypothesis-profile=thorough" do more.
 TEST := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 test: $(INSTALLED) ## run the tests (choose some with ARGS="tests/lcmsite -k embedded")
 	$(TEST) -m "not slow and not thorough" $(ARGS)
 
-thorough: $(INSTALLED) ## run the long forms of tests, which `make test` leaves out
+thorough: $(INSTALLED) ## run the long tests, which `make test` skips
 	$(TEST) --timeout 600 -m "thorough and not slow" $(ARGS)
 
-test-all: test thorough ## both
+test-all: test thorough ## run `make test` and `make thorough`
 
-# After an operation's own cases, sampled or not, the tests that look at all operations together.
+# Run after an operation's own cases, sampled or not: the tests that compare all operations.
 OF_ALL := tests/frozen tests/architecture/test_docs.py tests/lcmsite/test_cli_help.py tests/lcmsite/test_mcp.py \
 	tests/lcmsite/test_lists.py tests/lcmsite/test_quarantined_texts.py tests/lcmsite/test_quarantined_tools.py \
 	tests/lcmsite/faces/test_who_may_ask.py \
 	tests/lcmsite/dashboard/test_who_may_open.py
 
-operation: $(INSTALLED) ## run every test of one operation, none left out (NAME=grep; NAME=lcm_open for fewer)
+operation: $(INSTALLED) ## run every test of one operation, without skips (NAME=grep; NAME=lcm_open for fewer)
 	@test -n "$(NAME)" || { echo "Name the operation, as in: make operation NAME=grep"; exit 2; }
 	$(TEST) -m "not slow" -k "$(NAME)" tests/lcmsite $(ARGS)
 	$(TEST) -m "not slow and not thorough" $(OF_ALL) $(ARGS)
 
-bare: ## try both commands on a fresh Debian 12 (as root; ARGS="run", "test user", ...)
+bare: ## try `make run` and `make test` on a fresh Debian 12 (as root; ARGS="run", "test user", ...)
 	.ci/bare $(ARGS)
 
-check: $(INSTALLED) ## what the limits leave, format, lint, layers, types, migrations, settings, and the table of how plain the house is
+check: $(INSTALLED) ## check limits of size, format, lint, layers, types, migrations, settings, names and words
 	@$(BIN)/python -m tests.architecture.house left
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -62,19 +62,19 @@ check: $(INSTALLED) ## what the limits leave, format, lint, layers, types, migra
 	$(BIN)/python manage.py check
 	$(BIN)/python -m tests.architecture.house
 
-bench: $(INSTALLED) ## measure speed beside its raw-SQL floor
+bench: $(INSTALLED) ## measure speed, as a ratio to the same work in plain SQL
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
-eval: $(INSTALLED) ## measure token reduction, losslessness and retrieval on ../shared/data
+eval: $(INSTALLED) ## measure token reduction, losslessness, and the quality of summaries and retrieval, on ../shared/data
 	$(BIN)/python -m tests.evaluation $(ARGS)
 
 docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
 	$(BIN)/python -m lcmsite.ops.documents
 
-frozen: $(INSTALLED) ## write tests/frozen from the code: how LCM looks from outside
+frozen: $(INSTALLED) ## write tests/frozen from the code: the outward interfaces of LCM
 	$(BIN)/python -m tests.frozen
 
-screenshots: $(INSTALLED) ## take docs/screenshots anew, of a site of its own, with the system's Chromium
+screenshots: $(INSTALLED) ## take the pictures in docs/screenshots again, with the system's Chromium
 	$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -86,8 +86,8 @@ lock: $(INSTALLED) ## pin the dependencies of pyproject.toml, with hashes
 	$(COMPILE) --group build -o requirements-build.lock
 	$(COMPILE) --group embedder -o requirements-embedder.lock
 
-# Programs for the installation alone, outside of the environment: the build backend, and uv, which installs from where
-# pip does in a tenth of the time. pip itself installs where uv cannot.
+# Programs that only the installation needs, outside of the environment: the build backend, and uv, which installs from
+# the same index as pip, but faster. If uv fails, pip installs.
 TOOLS := $(VENV)/tools
 PIP := PYTHONPATH=$(TOOLS) $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV = PYTHONPATH=$(TOOLS) UV_SYSTEM_CERTS=1 \

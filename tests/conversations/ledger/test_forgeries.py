@@ -202,3 +202,32 @@ def test_every_code_of_the_verifier_is_in_the_documentation():
 
     assert len(codes) > 20
     assert {code for code in codes if f"`{code}`" not in told} == set()
+
+
+def test_the_code_of_the_documentation_computes_every_hash(full_objects):
+    page, shown = (PROJECT / "docs" / "ledger.md").read_text(), {}
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M):
+        exec(code, shown)
+
+    before, seen = b"", {}
+    for line in (each for each in full_objects if each["type"] in ("message", "summary", "session_summary")):
+        if line["type"] == "message":
+            names = ("content_hash", "metadata_hash", "entry_hash", "record_hash", "chain_hash")
+            if not line["erased"]:
+                hashes = [value and value.hex() for value in shown["hashes_of"](line, before)]
+                assert hashes == [line[name] for name in names]
+                assert [shown["part_hash"](part).hex() for part in line["parts"]] == [
+                    part["part_hash"] for part in line["parts"]
+                ]
+            assert shown["event_id"](line) == line["event_id"]
+            before, seen[line["seq"]] = shown["chain_hash"](line, before), line["content_hash"]
+            assert before.hex() == line["chain_hash"]
+        else:
+            sources = line.get("sources") or line["source_seqs"] + line["source_ids"]
+            if not line["erased"]:
+                assert (
+                    shown["summary_hash"]([seen[each] for each in sources], line["content"]).hex()
+                    == (line["summary_hash"])
+                )
+            seen[line["summary_id"]] = line["summary_hash"]
+    assert len(seen) > 20
