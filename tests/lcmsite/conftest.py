@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from cachetools import TTLCache
 from django.test import override_settings
@@ -58,7 +59,8 @@ def fresh_dir() -> Iterator[Path]:
     with _directory() as directory:
         yield directory
         for process in processes_of(directory):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 @contextmanager
