@@ -88,9 +88,11 @@ class SessionHistory:
     def summarize_session(self, *, conversation_id: int) -> SessionSummaryResult:
         """Make a conversation's session summary, or renew it if there is something new.
 
-        A degraded or damaged one is made again. Arcs and epochs follow in the background. Raises Invalid if the
-        conversation has no text; both retryable: ConversationBusy while it is compacted or summarized,
-        QuarantinesChanged if one of its items is quarantined or released meanwhile.
+        A degraded or damaged summary is regenerated. Arc and epoch summaries of the project follow in the background.
+
+        Raises NotFound; Invalid `nothing_to_summarize` if the conversation has no text. Two errors are retryable:
+        ConversationBusy while the conversation is compacted or summarized, and QuarantinesChanged if one of its items
+        is quarantined or released meanwhile.
         """
         conversation = self.store.scope.conversation(conversation_id)
         before = current_of(conversation.pk)
@@ -109,7 +111,7 @@ class SessionHistory:
         return self.get_job(job_id=job_id)
 
     def get_job(self, *, job_id: int) -> HistoryJobRecord:
-        """Return one job; raises NotFound if there is none."""
+        """Return one job that makes session, arc or epoch summaries; raises NotFound."""
         return self.store.scope.find(_jobs(), "job", job_id, pk=job_id).as_record()
 
     def list_jobs(
@@ -123,7 +125,7 @@ class SessionHistory:
     ) -> list[HistoryJobRecord]:
         """List jobs that make session, arc and epoch summaries, newest first.
 
-        With a project, also the jobs of its sessions. Raises NotFound if there is no such conversation.
+        `project` lists the jobs of the project and of its sessions. Raises NotFound if there is no such conversation.
         """
         jobs = self.store.scope.narrow(_jobs())
         if conversation_id is not None:

@@ -22,7 +22,7 @@ MOST_TEXT_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class FileText:
-    """Lines of a file; `is_cut` if the last one was cut at the limit of bytes."""
+    """Lines of a file; with `is_cut`, the last line was cut at the size limit."""
 
     file_id: str
     first_line: int

@@ -20,7 +20,8 @@ _SQL = load("conversations/branches/paths.sql")
 class Branch:
     """The messages appended between two moves of the head.
 
-    The first one follows `follows_seq`. Those up to `active_to_seq` are on the path to the head; 0 if none is.
+    The first one follows the message `follows_seq`. The messages up to `active_to_seq` are on the active path; 0 if
+    none of them is.
     """
 
     number: int
