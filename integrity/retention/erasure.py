@@ -83,7 +83,7 @@ class Erasures:
         self._require_files(conversation.pk, file_ids)
         extent = Extent.of(conversation.pk, named, file_ids, is_whole=is_whole)
         if not extent.messages and not extent.files:
-            raise Invalid("Nothing is left to erase: all of this was already erased.", code="nothing_to_erase")
+            raise Invalid("Nothing is left to erase here: it was already erased.", code="nothing_to_erase")
         with transaction.atomic():
             erasure = Erasure.objects.create(
                 erasure_id=f"era_{secrets.token_hex(8)}",
