@@ -82,8 +82,8 @@ class ContextAssembler:
         `format` renders the context as messages for OpenAI's or Anthropic's API; `repairs` lists the changes that the
         API made necessary. Tokens are counted before rendering. `as_of` returns a past context: at a seq (until the
         next message was recorded), at a time, or at the end of a run. Budget and fresh tail follow the current
-        settings, as `note` says. `keep_receipt` stores the receipt; only the newest receipts of a conversation are
-        kept.
+        settings, as `note` says. `keep_receipt` stores the receipt; a conversation keeps only its newest
+        200.
 
         Raises NotFound; Invalid for a moment that does not exist, and for a reserve that leaves nothing of the budget.
         """

@@ -98,7 +98,7 @@ class SessionHistory:
         before = current_of(conversation.pk)
         found = self.make_session(conversation_id=conversation.pk, reason=HistoryReason.MANUAL)
         if found is None:
-            raise Invalid("This conversation has no text that could be summarized.", code="nothing_to_summarize")
+            raise Invalid("This conversation has no text to summarize.", code="nothing_to_summarize")
         is_new = before is None or before.pk != found.pk
         return SessionSummaryResult(conversation.pk, created=is_new, summary=found.as_record())
 
@@ -171,7 +171,7 @@ class SessionHistory:
             with transaction.atomic():
                 held = self.store.scope.conversation(conversation_id, locked=True)
                 if held.project_id != conversation.project_id:
-                    raise Conflict("The conversation was given a project meanwhile; try again.", code="project_changed")
+                    raise Conflict("The conversation got another project meanwhile; try again.", code="project_changed")
                 # Quarantining locks the row, too: it is either seen here, or later than the summary's `created_at`.
                 if withheld_items(conversation_id) != withheld:
                     raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
@@ -244,7 +244,7 @@ class SessionHistory:
             # An erasure locks the project, too, so an erased text cannot be written again here.
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
             if not are_current(sources):
-                raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
+                raise Conflict("A source was renewed or erased meanwhile; try again.", code="members_changed")
             if withheld_sessions(project.workspace_id) & frozenset(members) != withheld:
                 raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
             if lease is not None:

@@ -72,7 +72,7 @@ class FileRange:
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
     """Open a stored file; NotFound if it was erased, or Unavailable."""
     if row.erased_by_id is not None:
-        raise NotFound(f"The bytes of {row.file_id} were erased.", code="erased")
+        raise NotFound(f"The bytes of {row.file_id} were erased permanently.", code="erased")
     with storing(f"The bytes of {row.file_id} cannot be read"):
         return storage.open(row.storage_uri)
 

@@ -75,7 +75,7 @@ class ConversationStore(SpecificationStore):
         `other_project` or `other_parent` if the conversation already has another project or parent.
         """
         if self.scope.workspace_id is None:
-            raise Invalid("A conversation belongs to a workspace; say to which.")
+            raise Invalid("A conversation belongs to a workspace; name a workspace.")
         require_names(session_id=session_id, title=title)
         given = {
             "title": title,

@@ -163,7 +163,7 @@ class MessageStore:
         try:
             row = first_row(_APPEND, (*where, *_as_batch(drafts)))
         except DataError as refused:
-            raise Invalid("The database cannot hold one of these values.") from refused
+            raise Invalid("The database cannot store one of these values.") from refused
         if row is None or row["message_ids"] is None:
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
@@ -336,7 +336,7 @@ def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
     for position, message in enumerate(messages, start=1):
         if len(message.parts) > policy.max_message_parts:
             raise Invalid(
-                f"Message {position} has {len(message.parts)} parts; it may have {policy.max_message_parts} at most."
+                f"Message {position} has {len(message.parts)} parts; it may have at most {policy.max_message_parts}."
             )
     keys = [message.idempotency_key for message in messages if message.idempotency_key is not None]
     if len(keys) != len(set(keys)):

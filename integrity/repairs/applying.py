@@ -234,7 +234,7 @@ def _is_unchanged(step: models.RepairStep) -> bool:
 def _require(plan: models.RepairPlan, *states: PlanState) -> None:
     if plan.state not in states:
         raise Conflict(
-            f"{plan.plan_id} is {plan.state}, not {' or '.join(states)}.",
+            f"{plan.plan_id} is {plan.state}, but must be {' or '.join(states)} for this.",
             code="nothing_approved" if plan.state == PlanState.PROPOSED else "plan_over",
         )
 

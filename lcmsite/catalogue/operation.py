@@ -163,6 +163,11 @@ def with_error_codes(docstring: str) -> str:
     return _ERROR.sub(code, docstring.replace("Raises ", "Fails with ").replace("raises ", "fails with "))
 
 
+def pieces(docstring: str) -> list[str]:
+    """Split a description into paragraphs and list items; "" is a blank line."""
+    return re.split(r"\n(?=\n|- )", docstring)
+
+
 def _error_codes(error: type[LcmError]) -> Iterator[tuple[str, str]]:
     """The class names and codes of an error and its subclasses."""
     yield error.__name__, error.code

@@ -95,7 +95,7 @@ def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
         try:
             file = stack.enter_context(Path(path).open(mode))
         except FileExistsError as refusal:
-            raise Conflict(f"{path} exists already.", code="file_exists") from refusal
+            raise Conflict(f"{path} already exists; choose another path.", code="file_exists") from refusal
         except (OSError, ValueError) as refusal:
             raise unusable(path, refusal, "read" if mode == "rb" else "written") from refusal
         yield cast("BufferedRandom", file)

@@ -150,8 +150,8 @@ def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | N
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
     if found is None or found.kind not in _FINDERS:
         raise NotFound(
-            f"{id[:80]!r} names no message (msg_...), summary (sum_...), session summary (ses_...) or file (file_...): "
-            "nothing derives from it."
+            f"{id[:80]!r} is not the id of a message (msg_...), summary (sum_...), session summary (ses_...) or file "
+            "(file_...)."
         )
     row = _FINDERS[found.kind](scope, found)
     number = found.number if found.kind is ItemKind.MESSAGE else None

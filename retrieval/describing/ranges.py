@@ -124,7 +124,7 @@ class Range(NamedTuple):
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
     """Make a range. Raises Invalid if it runs backwards, NotFound."""
     if from_seq > to_seq:
-        raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
+        raise Invalid(f"from_seq: {from_seq} is after to_seq, {to_seq}; exchange them.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)
 
 

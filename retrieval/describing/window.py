@@ -138,7 +138,7 @@ def lineage_window(
         first, last = max(1, from_seq or 1), max(1, min(to_seq or count, count))
         if first > last:
             raise Invalid(
-                f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
+                f"from_seq must not be after to_seq, and both must be from 1 to {count}; not {first} to {last}."
             )
         # How many messages one column of the drawing covers: a narrower summary is not listed by itself.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)

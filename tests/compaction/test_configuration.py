@@ -89,7 +89,7 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'' is not one; they are extractive, chat, anthropic"),
+        ("", "'' is unknown; give one or several of extractive, chat, anthropic"),
         ("chat,", "'' is not one"),
         ("gpt", "'gpt' is not one"),
         ("Chat", "'Chat' is not one"),

@@ -64,7 +64,7 @@ def test_the_page_groups_them_with_help_and_bounds(superuser):
     page = superuser.get(SETTINGS).content.decode()
 
     assert [each.name for each in declared_settings() if page.count(f"<code>{each.name}</code>") != 1] == []
-    assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
+    assert all(f">{title}</h2>" in page for title in ("Compaction", "Language models", "This site"))
     assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
 
 

@@ -26,7 +26,7 @@ BEYOND_A_SCHEMA = {
     "metadata must not contain NUL or lone surrogates": "what stands in an object, at any depth",
     "sort: A regular expression matches or does not": "that two params exclude each other",
     "sort: Cold texts are not indexed": "that two params exclude each other",
-    "from_seq: a range from .* runs backwards": "which of two numbers is larger",
+    "from_seq: .* is after to_seq": "which of two numbers is larger",
     "A range needs both": "that one param needs another",
     "to_seq: .* is before from_seq": "which of two numbers is larger",
     "A window goes from an earlier seq to a later one": "how long the conversation is",
