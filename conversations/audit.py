@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 
 
 class Act(StrEnum):
-    """Administrative acts. Only the first four allow stored texts to change."""
+    """Operations recorded in the audit log; only the first four change stored texts."""
 
     ARCHIVE = "archive"
     THAW = "thaw"

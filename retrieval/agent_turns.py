@@ -22,7 +22,7 @@ from retrieval.assembly.types import AssembledContext
 
 @dataclass(frozen=True)
 class Turn:
-    """The result of a turn: what was appended, if anything, and the context."""
+    """The result of a turn: the appended messages, if any, and the context."""
 
     conversation_id: int
     head_seq: int

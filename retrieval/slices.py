@@ -28,7 +28,10 @@ _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message: its values, and the spans of content it repeats."""
+    """A part of a message: its values, and where the content has its texts.
+
+    `spans` gives, for each other field, where its text begins and ends in the message's content.
+    """
 
     ordinal: int
     part_type: PartType

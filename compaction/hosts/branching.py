@@ -54,7 +54,7 @@ class MovedHead:
     conversation_id: int
     head_seq: int
     previous_seq: int
-    # The number of the move; null if the head was already there.
+    # The number of the move; absent if the head was already there.
     number: int | None
     counters: Counters
 

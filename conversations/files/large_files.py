@@ -160,8 +160,8 @@ class LargeFileService:
     def read_lines(self, *, file_id: str, first_line: int = 1, line_count: int = 200) -> FileText:
         """Return lines of a file as text, as many as fit into a response.
 
-        Lines are counted from 1. `next_line` is the line to continue at, null at the end. `is_cut` marks a line that is
-        longer than a response. Bytes that are not UTF-8 become replacement characters. Raises NotFound; NotFound
+        Lines are counted from 1. `next_line` is the line to continue at, absent at the end. `is_cut` marks a line that
+        is longer than a response. Bytes that are not UTF-8 become replacement characters. Raises NotFound; NotFound
         `erased`; Conflict `quarantined`; Unavailable if the storage fails.
         """
         row = self._row(file_id)

@@ -38,7 +38,7 @@ class JournalAppend:
 
 @dataclass(frozen=True)
 class JournalRecord:
-    """One journal entry, unchanged; `entry` is null if it was erased."""
+    """One journal entry, unchanged; `entry` is absent if it was erased."""
 
     position: int
     uuid: str | None

@@ -24,6 +24,7 @@ _FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _ONE_CONVERSATION = "conversations/{conversation_id}/"
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
+_RAISES = re.compile(r"\b[Rr]aises\b")
 # The name of an error's class, and a more specific code after it: "Conflict `plan_outdated`", "Conflict (`plan_over`)".
 _ERROR = re.compile(r"\b([A-Z][A-Za-z]+)\b(?:\s+(?:(`[a-z_]+`)|\((`[a-z_]+`)\)))?")
 
@@ -160,7 +161,9 @@ def with_error_codes(docstring: str) -> str:
     def code(found: re.Match[str]) -> str:
         return (found[2] or found[3] or f"`{codes[found[1]]}`") if found[1] in codes else found[0]
 
-    return _ERROR.sub(code, docstring.replace("Raises ", "Fails with ").replace("raises ", "fails with "))
+    return _ERROR.sub(
+        code, _RAISES.sub(lambda found: "Fails with" if found[0] == "Raises" else "fails with", docstring)
+    )
 
 
 def pieces(docstring: str) -> list[str]:

@@ -235,7 +235,7 @@ def _database_error(error: BaseException) -> LcmError | None:
             return Unavailable("LCM's database user lacks a privilege for this; it must own LCM's tables.")
     match error:
         case DataError() | psycopg.DataError():
-            return Invalid("The database cannot hold one of these values.")
+            return Invalid("The database cannot store one of these values.")
         case IntegrityError() | psycopg.IntegrityError():
             return Conflict("This contradicts stored data; nothing was changed. Read the data again.")
         case OperationalError() | InterfaceError() | psycopg.OperationalError() | psycopg.InterfaceError():

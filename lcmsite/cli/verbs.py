@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from rich.console import Console
 
 from conversations.errors import Conflict, Invalid
+from lcmsite.catalogue.operation import with_error_codes
 from lcmsite.cli.cli_session import Session
 
 STDIO = "-"
@@ -76,7 +77,7 @@ def verb(
                 session.require_operator()
             return function(session, given)
 
-        return Verb(name, run, add_arguments, description or inspect.getdoc(function) or "")
+        return Verb(name, run, add_arguments, with_error_codes(description or inspect.getdoc(function) or ""))
 
     return decorate
 

@@ -27,9 +27,9 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 @dataclass(frozen=True)
 class AboutItem:
-    """A message or a summary that mentions the entity; its text, or a piece of it.
+    """A message or a summary that mentions the entity.
 
-    A summary has the `created_at` of its last message.
+    `text` is the whole text or, if `is_whole` is false, an excerpt. A summary has the `created_at` of its last message.
     """
 
     id: str
@@ -42,7 +42,7 @@ class AboutItem:
     role: Role | None
     text: str
     is_whole: bool
-    # It is quarantined, or repeats quarantined words; its text is withheld.
+    # Whether the text is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
@@ -50,7 +50,7 @@ class AboutItem:
 class About:
     """What mentions a name or an identifier, best match first.
 
-    `narrowed`: every item mentions the aspect, too. `more`: there are further matches.
+    `narrowed`: every item also contains the words of the aspect. `more`: there are further matches.
     """
 
     entity: str

@@ -45,7 +45,10 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """A conversation with the tokens of its context, by kind of item."""
+    """A conversation with the sizes of its context.
+
+    `is_under_pressure`: the context has reached its compaction threshold.
+    """
 
     conversation: ConversationRecord
     system_tokens: int

@@ -52,9 +52,9 @@ _LABELS = {1: ImpactLabel.WILL_BREAK, 2: ImpactLabel.LIKELY_AFFECTED}
 
 @dataclass(frozen=True)
 class ImpactItem:
-    """An item that the links lead to; fields that its kind lacks are empty.
+    """An item that depends on the given one, or a source of it.
 
-    `active`: it is in the active context; of a session summary, it is the current one.
+    Fields that do not apply are empty. `active`: it is in the active context, or is the current session summary.
     """
 
     id: str
@@ -90,9 +90,8 @@ class ImpactLevel:
 class Impact:
     """What depends on an item, or what it was made from, by distance.
 
-    `levels` count everything, and list the nearest items, or all of them (`items_complete`). `active`: whether the item
-    itself is in the active context. A superseded summary counts, and names its successor, which derives from the same
-    messages.
+    `levels` counts all items and lists the nearest; `items_complete`: all are listed. `active`: the given item itself
+    is in the active context. Superseded summaries count, too; each names its successor, made from the same messages.
     """
 
     id: str

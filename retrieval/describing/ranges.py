@@ -24,10 +24,10 @@ NOW = "infinity"
 
 @dataclass(frozen=True)
 class CoveringNode:
-    """An active summary that covers messages of a range.
+    """A summary in the active context that covers messages of a range.
 
-    `seqs_before` and `seqs_after` are how far it reaches beyond the range. `content` is its text, if it is one of the
-    first that together fit `LCM_MAX_EXPAND_TOKENS`.
+    `seqs_before` and `seqs_after` count the messages that it covers outside the range. `content` is its text; later
+    summaries of the list have none if the texts together exceed `LCM_MAX_EXPAND_TOKENS`.
     """
 
     summary: SummaryOutline
@@ -35,18 +35,18 @@ class CoveringNode:
     seqs_before: int
     seqs_after: int
     content: str | None = None
-    # It is quarantined, or repeats quarantined words; its text is withheld.
+    # Whether the text is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """The active context's items for a range, and what opening it costs.
+    """The items of the active context that cover a range, and the tokens to open them.
 
-    `nodes` and `raw_messages` together cover every message of the range. `manifest` lists the summaries below the nodes
-    that overlap the range, each with its `opening_tokens`, in order, or only the nearest (`manifest_complete`).
-    `first_seq` to `last_seq` is how far the nodes reach. `context_tokens` is the cost of the nodes and raw messages,
-    `message_tokens` that of all messages of the range.
+    `nodes` (summaries) and `raw_messages` (not summarized) together cover every message of the range, and reach from
+    `first_seq` to `last_seq`. `manifest` lists the summaries below the nodes that overlap the range, in order, each
+    with its `opening_tokens`; if `manifest_complete` is false, only the nearest. `context_tokens` counts the tokens of
+    nodes and raw messages, `message_tokens` those of all messages of the range.
     """
 
     conversation_id: int
@@ -68,9 +68,9 @@ class RangeDescription:
 class RangeExpansion:
     """One page of the expansion of a range, in order.
 
-    `cursor` continues it, and is None at the end. An item of the active context has the conversation as its `of`. With
-    `keep_ends`, the last item is the last one of the range, whole or only its beginning, and `gap` are the messages
-    skipped before it.
+    `next_cursor` continues it, and is absent at the end. For an item of the active context, `of` is the conversation.
+    With `keep_ends`, the last item is the last one of the range, whole or only its beginning, and `gap` are the
+    messages skipped before it.
     """
 
     conversation_id: int

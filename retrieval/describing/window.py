@@ -37,7 +37,7 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 class WindowSummary:
     """A summary that overlaps the window.
 
-    `active`: it is in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
+    `active`: it is in the active context at that moment. `superseded`: a newer summary of the same sources replaced it.
     """
 
     summary_id: str
@@ -61,7 +61,8 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth, too narrow to list, none of them active.
 
-    `token_count` is that of the largest of them; `messages` counts what they cover, `source_tokens` their sources'.
+    `token_count` is that of the largest of them. `messages` counts the messages that they cover, `source_tokens` the
+    tokens of their sources.
     """
 
     depth: int
@@ -100,10 +101,10 @@ class WindowRun:
 class LineageWindow:
     """The items between two seqs of a conversation, at a moment.
 
-    `first_seq` and `last_seq` are the window, `message_count` the messages that existed at that moment. The fresh tail,
-    which is not summarized, begins at `tail_from_seq`. `raw` are the stretches that no summary covered. `messages` is
-    None where there are too many to list. `runs` are the newest runs that made summaries, oldest first, whatever the
-    window and the moment. `bundles` replace summaries that are too narrow for the resolution.
+    The window is from `first_seq` to `last_seq`; `message_count` messages existed at that moment. The fresh tail, which
+    is not summarized, begins at `tail_from_seq`. `raw` are the ranges that no summary covered. `messages` is absent if
+    there are too many to list. `runs` are the newest runs that made summaries, oldest first, independent of the window
+    and the moment. `bundles` replace summaries that are too narrow for the resolution.
     """
 
     conversation: ConversationRecord
