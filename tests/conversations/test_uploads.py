@@ -95,7 +95,7 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     put(uploads, begun.upload_id, 0)
     kept = on_disk(tmp_path)
 
-    with pytest.raises(Conflict, match="Another chunk"):
+    with pytest.raises(Conflict, match="Other bytes"):
         uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=bytes(CHUNK))
 
     assert on_disk(tmp_path) == kept

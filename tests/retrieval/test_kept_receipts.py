@@ -70,7 +70,7 @@ def test_the_newest_receipts_of_a_conversation_are_kept_and_the_answer_names_tho
     assert [each.receipts_gone for each in (first, second, third, first_again)] == [()] * 4
     assert first_again.receipt_id == first.receipt_id
     assert fourth.receipts_gone == (second.receipt_id,)
-    with pytest.raises(NotFound, match="only the newest are kept"):
+    with pytest.raises(NotFound, match="only a conversation's newest receipts"):
         few.get_receipt(receipt_id=second.receipt_id)
     for left in (elsewhere, first, third, fourth):
         assert few.get_receipt(receipt_id=left.receipt_id).lines == left.receipt

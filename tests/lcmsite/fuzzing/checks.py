@@ -29,7 +29,7 @@ BEYOND_A_SCHEMA = {
     "from_seq: .* is after to_seq": "which of two numbers is larger",
     "A range needs both": "that one param needs another",
     "to_seq: .* is before from_seq": "which of two numbers is larger",
-    "A window goes from an earlier seq to a later one": "how long the conversation is",
+    "from_seq must not be after to_seq": "how long the conversation is",
     r"limit: '\d+' is not a whole number from 1 to": "how many matches this site lets one search ask for",
     "repair_.* has no step": "how many steps the plan has",
     "A step cannot be both approved and refused": "that two params exclude each other",
