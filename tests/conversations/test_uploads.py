@@ -106,8 +106,8 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     [
         (1, bytes(CHUNK), "No chunk begins at 1"),
         (4000, b"x", "No chunk begins at 4000"),
-        (0, bytes(CHUNK + 1), "has 1000 bytes, not 1001"),
-        (3000, bytes(CHUNK), "has 17 bytes, not 1000"),
+        (0, bytes(CHUNK + 1), "must have 1000 bytes, not 1001"),
+        (3000, bytes(CHUNK), "must have 17 bytes, not 1000"),
     ],
 )
 def test_a_chunk_that_fits_nowhere_is_refused(uploads, begun, tmp_path, offset, content, why):
