@@ -123,8 +123,7 @@ class CompactionEngine:
     def redo(self, *, conversation_id: int, lease: Lease[CompactionJob] | None = None) -> CompactionResult:
         """Regenerate degraded summaries in the context, with a language model.
 
-        A degraded summary was made without the model that should have made it. New summaries supersede the old ones,
-        which stay in the lineage. Raises NotFound; ConversationBusy, retryable, as `compact` does.
+        The new summaries supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
         """
         return self.run(conversation_id=conversation_id, reason=Reason.REDO, work=redo, lease=lease)
 

@@ -105,9 +105,7 @@ class FlushParams(ConversationParams):
 
 class BoundaryParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
-    last_seq: WholeNumber | None = optional(
-        "The seq of the last message that the host has cut. Default: the newest message."
-    )
+    last_seq: WholeNumber | None = optional("The last message that the host has cut. Default: the newest.")
     metadata: JsonObject | None = optional(_METADATA)
 
 

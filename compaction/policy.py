@@ -52,10 +52,7 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     hard_threshold: float = conversation_knob(
-        0.9,
-        "If the context fills at least this share of the budget, compaction is never skipped.",
-        low=0.01,
-        high=1.0,
+        0.9, "If the context fills this share of the budget, compaction is never skipped.", low=0.01, high=1.0
     )
     significance_gate: bool = conversation_knob(
         True,
@@ -63,19 +60,13 @@ class CompactionPolicy(Policy):
         "new names, and few words that no summary contains. The next settings define few.",
     )
     significant_turns: int = conversation_knob(
-        5,
-        "If there are at least this many substantive turns, compaction is not skipped; 0 to never skip it.",
-        low=0,
-        high=10_000,
+        5, "With this many substantive turns, compaction is not skipped; 0 to never skip it.", low=0, high=10_000
     )
     significant_names: int = conversation_knob(
-        3, "If there are at least this many new names and identifiers, compaction is not skipped.", low=0, high=10_000
+        3, "With this many new names and identifiers, compaction is not skipped.", low=0, high=10_000
     )
     significant_novelty: float = conversation_knob(
-        0.1,
-        "If no summary contains at least this share of the words yet, compaction is not skipped.",
-        low=0.0,
-        high=1.0,
+        0.1, "If this share of the words is in no summary yet, compaction is not skipped.", low=0.0, high=1.0
     )
     substantive_words: int = conversation_knob(
         6,
@@ -92,17 +83,10 @@ class CompactionPolicy(Policy):
         high=1.0,
     )
     max_active_messages: int = conversation_knob(
-        200,
-        "Compaction starts when the context has more messages than this that are not summarized.",
-        low=1,
-        high=1_000_000,
+        200, "Compaction starts when more messages than this are not summarized.", low=1, high=1_000_000
     )
     fresh_tail_count: int = knob(
-        8,
-        "The number of newest messages that are never compacted (the fresh tail).",
-        low=1,
-        high=10_000,
-        per_conversation=True,
+        8, "The number of newest messages, which are never compacted.", low=1, high=10_000, per_conversation=True
     )
     leaf_chunk_tokens: int = conversation_knob(
         20_000, "Maximum number of source tokens of one leaf summary.", low=100, high=10_000_000

@@ -25,10 +25,7 @@ class Reason(StrEnum):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether LCM started the run by itself.
-
-        Such a run stops when the context is below the threshold.
-        """
+        """Whether LCM started the run by itself; such a run stops below the threshold."""
         return self in (Reason.THRESHOLD, Reason.MAINTENANCE)
 
 
@@ -106,8 +103,6 @@ class CompactionResult:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A compaction run, or a redo of degraded summaries."""
-
     run_id: str
     conversation_id: int
     reason: Reason
@@ -124,7 +119,7 @@ class RunRecord:
     details: Mapping[str, Any] = field(default_factory=dict)
     # The conversation's title, or its session id without one.
     title: str = ""
-    # How many of its summaries are degraded: made without the model that should have made them, or from such summaries.
+    # How many of its summaries are degraded: made without the model that should have made them, or from such ones.
     degraded_summaries: int = 0
 
 

@@ -38,7 +38,6 @@ MOST_DIGITS = 1000
 # The JSON Schema format that marks a conversation's id; the command line and MCP also accept its session there.
 CONVERSATION_ID = "conversation-id"
 NEXT = "Where to continue: the next_cursor of the previous page."
-# Descriptions that many params share.
 ONLY_THIS = "Only this conversation. Default: all of the workspace."
 MOST_ON_A_PAGE = "Maximum number of items on a page."
 # The most errors reported of one request.

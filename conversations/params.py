@@ -48,6 +48,8 @@ MOST_BYTES_READ = 8 * 1024**2
 MOST_LINES_READ = 10_000
 MOST_ITEMS = 10_000
 
+_EXPECTED = "Fail with stale_head unless the head is at this seq; 0 if nothing has been appended yet."
+_MIME_TYPE = "The MIME type of the file, such as text/csv. Default: guessed from the name and the content."
 _OF_A_NEW_ONE = "Used only for a new conversation; an existing one keeps its own."
 
 
@@ -110,9 +112,6 @@ def _read(row: Any, info: ValidationInfo) -> Any:
 
 
 IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
-
-
-_EXPECTED = "Fail with stale_head unless the head is at this seq; 0 if nothing has been appended yet."
 
 
 class AppendMessagesParams(ConversationParams):
@@ -216,9 +215,6 @@ class GetMessageParams(MessageParams):
     whole: Flag = optional("Restore long texts that were moved from the message to files.")
 
 
-_MIME_TYPE = "The MIME type of the file, such as text/csv. Default: guessed from the name and the content."
-
-
 class StoreFileParams(ConversationParams):
     content: Bytes = Field(description="The file's bytes, as base64.")
     file_name: Text | None = optional("The name of the file.")
@@ -251,9 +247,7 @@ class BeginUploadParams(ConversationParams):
     byte_size: WholeNumber = Field(description="The size of the whole file in bytes.")
     file_name: Text | None = optional("The name of the file.")
     mime_type: Text | None = optional(_MIME_TYPE)
-    sha256: Sha256 | None = optional(
-        "The SHA-256 of the whole file, in hex. It is checked when the upload is finished."
-    )
+    sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, checked when the upload is finished.")
 
 
 class ListUploadsParams(ConversationParams):
@@ -266,7 +260,5 @@ class UploadParams(Params):
 
 
 class PutChunkParams(UploadParams):
-    offset: WholeNumber = Field(
-        description="The byte offset in the file where the chunk begins: a multiple of chunk_bytes."
-    )
+    offset: WholeNumber = Field(description="The offset in the file where the chunk begins: a multiple of chunk_bytes.")
     content: Bytes = Field(description="The chunk's bytes, as base64.")

@@ -224,10 +224,9 @@ class SkippedText:
 
 @dataclass(frozen=True)
 class AppendResult:
-    """The result of an append.
+    """The result of an append; `moved` lists the texts that were moved to files.
 
-    `messages` are the stored messages. `moved` lists the texts that were moved to files, `skipped` the texts that LCM
-    had injected and that were not stored again.
+    `messages` are the stored messages; `skipped` lists texts that LCM had injected, which were not stored again.
     """
 
     conversation_id: int
@@ -239,8 +238,6 @@ class AppendResult:
 
 @dataclass(frozen=True)
 class ConversationRecord:
-    """A conversation with its counters and settings."""
-
     conversation_id: int
     session_id: str
     title: str | None
@@ -264,10 +261,7 @@ class ConversationRecord:
 
 @dataclass(frozen=True)
 class OpenedConversation(ConversationRecord):
-    """An opened conversation; `created` is false if it already existed.
-
-    `left_as_it_was` names the given fields that were not applied to an existing conversation.
-    """
+    """An opened conversation; `left_as_it_was` names given fields not applied."""
 
     created: bool = False
     left_as_it_was: tuple[str, ...] = ()
@@ -321,8 +315,6 @@ class SummaryRecord(NewSummary):
 
 @dataclass(frozen=True)
 class ContextItemRecord:
-    """One item of the active context: a message, or the summary of older messages."""
-
     conversation_id: int
     ordinal: int
     item_type: ContextItemType
@@ -333,8 +325,6 @@ class ContextItemRecord:
 
 @dataclass(frozen=True)
 class LargeFileRecord:
-    """A stored file, without its bytes."""
-
     file_id: str
     conversation_id: int
     file_name: str | None
@@ -352,10 +342,7 @@ class LargeFileRecord:
 
 @dataclass(frozen=True)
 class UploadRecord:
-    """The progress of an upload; `missing` lists offsets of missing chunks.
-
-    Only the first of them are listed; `chunks_missing` counts all.
-    """
+    """The progress of an upload; `missing` lists the first missing chunks' offsets."""
 
     upload_id: str
     conversation_id: int

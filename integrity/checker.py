@@ -48,8 +48,7 @@ class IntegrityChecker(Scoped):
 
         Everything is read in one snapshot, so concurrent writes cause no findings. A full check reads everything. An
         incremental check reads the conversations that have changed since they were last found clean, and only a sample
-        of token counts and files. `with_plan` plans repairs if anything is found. Raises NotFound if there is no such
-        conversation.
+        of token counts and files. `with_plan` plans repairs if anything is found. Raises NotFound.
         """
         started_at = timezone.now()
         rows = self.scope.narrow(Conversation.objects.all())

@@ -268,9 +268,7 @@ class Ledgers:
 
     def _require_ours(self, found: Continuation, conversation_id: int | None, name: str) -> None:
         if found.workspace != self._workspace.name:
-            raise Conflict(
-                f"{name} is a ledger of another workspace, {found.workspace[:80]!r}; export to another file."
-            )
+            raise Conflict(f"{name} is a ledger of workspace {found.workspace[:80]!r}; export to another file.")
         if conversation_id is None and found.is_whole:
             raise Conflict(
                 f"{name} is complete. Only a ledger of one conversation can be continued; export all of them again."

@@ -95,9 +95,7 @@ class Deployment:
         "", "Django's secret key. Default: one is created and kept in the data directory.", secret=True
     )
     allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names that requests may use, separated by commas.")
-    https: bool = knob(
-        False, "Whether a proxy terminates TLS for this site: turns on secure cookies, redirects to HTTPS and HSTS."
-    )
+    https: bool = knob(False, "Whether a proxy terminates TLS: turns on secure cookies, redirects to HTTPS and HSTS.")
     # How long a login lasts.
     session_hours: int = 12
     log_level: str = choice("INFO", "The lowest level that is logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
@@ -136,9 +134,7 @@ class Deployment:
     pool_size: int = knob(16, "Maximum number of database connections that one process keeps.", low=1, high=500)
     # How long a request waits for a database connection; then it is refused with 503.
     pool_timeout_seconds: int = 5
-    max_request_bytes: int = knob(
-        64 * 1024**2, "Maximum size of a request body, in bytes.", low=64 * 1024, high=1024**3
-    )
+    max_request_bytes: int = knob(64 * 1024**2, "Maximum bytes of a request body.", low=64 * 1024, high=1024**3)
     # With less free space on the disk of the embedded PostgreSQL, writes are refused while reads go on.
     min_free_bytes: int = 256 * 1024**2
     # The largest request body without a valid key or a login.

@@ -73,7 +73,6 @@ class ContextAssembler:
 
         System messages, the fresh tail (the newest turns) and a pinned question are always included; `over_budget` is
         true if they alone exceed the budget. The rest is filled, newest first.
-
         With a `query`, matching messages are added before older context, verbatim, even if a summary replaces them
         there. A long message is cut to its best passage if it would crowd out others; a header line gives the position
         and how to read the rest. The fresh tail is cut, too, if it leaves less than a quarter of the budget. The newest
@@ -116,10 +115,7 @@ class ContextAssembler:
         return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
 
     def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
-        """Get a kept receipt: what was in the context, what was not, and why.
-
-        Raises NotFound, also if newer receipts have replaced it.
-        """
+        """Get a kept receipt: what was in the context, what was not, and why."""
         return kept(receipt_id, scope=self.scope)
 
     def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
@@ -244,10 +240,7 @@ class ContextAssembler:
         tokens, source = _budget(conversation, policy, budget)
         room = tokens - reserve
         if room < 1:
-            raise Invalid(
-                f"reserve: a budget of {tokens} less a reserve of {reserve} leaves {room} tokens for the context. "
-                "Give a smaller reserve."
-            )
+            raise Invalid(f"reserve: a budget of {tokens} less {reserve} leaves {room} tokens; give a smaller reserve.")
         window = read_window(slots, budget=room, policy=policy)
         groups = window.groups
         if hits:

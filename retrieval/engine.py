@@ -304,9 +304,9 @@ class RetrievalEngine:
         page: int = 1,
         limit: int = 25,
     ) -> ConversationPage:
-        """List the workspace's conversations, each with the size of its context.
+        """List the workspace's conversations, each with the tokens of its context.
 
-        It also tells whether the context has reached its compaction threshold. `query` matches titles and session ids.
+        `query` matches titles and session ids.
         """
         return browse(
             query=query,

@@ -45,6 +45,10 @@ MOST_IDS = 50
 LEAST_ROOM = 32
 LONGEST_QUESTION = 10_000
 
+_BUDGET = "Maximum number of tokens of the context. Default: the budget of the conversation's model."
+_FORMAT = "The format of the context's messages, such as a vendor's. Default: LCM's own items."
+_RESERVE = "The number of tokens of the budget to leave for the model's answer."
+_RECEIPT = "Whether to store the receipt, so that it can be compared with other receipts later."
 Query = Annotated[Text, Field(max_length=LONGEST_QUERY)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE]
 MostListed = Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE]
@@ -156,9 +160,7 @@ class ExpandQueryParams(Params):
     query: Query | None = optional("What to search for, instead of naming ids. Default: the question.")
     conversation_id: ConversationId | None = optional("Search only this conversation. Default: all of the workspace.")
     depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("The number of levels below these items to read.")
-    token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional(
-        "Maximum number of tokens to read."
-    )
+    token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("Maximum tokens to read.")
     grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question under it.")
 
 
@@ -219,12 +221,6 @@ AsOf = Annotated[
 ]
 """A past moment: a seq, a time or a run. The service parses it and refuses unknown moments."""
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
-
-
-_BUDGET = "Maximum number of tokens of the context. Default: the budget of the conversation's model."
-_FORMAT = "The format of the context's messages, such as a vendor's. Default: LCM's own items."
-_RESERVE = "The number of tokens of the budget to leave for the model's answer."
-_RECEIPT = "Whether to store the receipt, so that it can be compared with other receipts later."
 
 
 class AssembleParams(ConversationParams):

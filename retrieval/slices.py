@@ -28,10 +28,7 @@ _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message: its values, and where the content has its texts.
-
-    `spans` gives, for each other field, where its text begins and ends in the message's content.
-    """
+    """A part of a message; `spans` locates its other texts in the message's content."""
 
     ordinal: int
     part_type: PartType

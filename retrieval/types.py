@@ -127,8 +127,7 @@ class GrepResult:
 class SummaryOutline:
     """A summary without its text.
 
-    `opening_tokens` is the number of tokens of its sources. `confidence`, from 0 to 1, and `confidence_reason` follow
-    from the level.
+    `opening_tokens` are the tokens of its sources. `confidence` (0 to 1) and its reason follow from the level.
     """
 
     summary_id: str
@@ -287,11 +286,7 @@ class ExpandedItem:
 
 @dataclass(frozen=True)
 class ExpandResult:
-    """One page of an expansion; `next_cursor` continues it, absent at the end.
-
-    `messages_below` counts all messages that the summary covers. With `keep_ends`, `gap` are the messages skipped
-    before the last item of the page, which is the last of all.
-    """
+    """One page of an expansion; `next_cursor` continues it, absent at the end."""
 
     summary_id: str
     conversation_id: int
@@ -302,7 +297,9 @@ class ExpandResult:
     token_cap: int
     truncated: bool
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
+    # All messages that the summary covers, at any depth.
     messages_below: int
+    # With `keep_ends`: the messages skipped before the last item of the page, which is the last of all.
     gap: MessageSpan | None = None
     note: str | None = None
 

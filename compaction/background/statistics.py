@@ -41,11 +41,7 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Show tokens saved, pressure and jobs, and the runs of the last hours.
-
-        Pressure means that a context has reached its compaction threshold. The escalation levels of the summaries made
-        in these hours are counted, too.
-        """
+        """Show tokens saved, full contexts and jobs; runs and levels of the last hours."""
         # Start on the hour, so that the first hour is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}

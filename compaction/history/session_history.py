@@ -89,7 +89,6 @@ class SessionHistory:
         """Make a conversation's session summary, or renew it if there is something new.
 
         A degraded or damaged summary is regenerated. Arc and epoch summaries of the project follow in the background.
-
         Raises NotFound; Invalid `nothing_to_summarize` if the conversation has no text. Two errors are retryable:
         ConversationBusy while the conversation is compacted or summarized, and QuarantinesChanged if one of its items
         is quarantined or released meanwhile.

@@ -48,10 +48,9 @@ class HistoryReason(StrEnum):
 
 @dataclass(frozen=True)
 class SessionSummaryRecord:
-    """The summary of a session, arc or epoch.
+    """A session, arc or epoch summary; only sessions have `first_seq` and `last_seq`.
 
-    Only sessions have `first_seq` and `last_seq`. `superseded_by_id` is the newer summary that replaced this one. An
-    erased summary has no text.
+    `superseded_by_id` is the newer summary that replaced this one. An erased summary has no text.
     """
 
     summary_id: str

@@ -121,8 +121,7 @@ class Branches:
     def list_branches(self, *, conversation_id: int, after_number: int = -1, limit: int = 100) -> list[Branch]:
         """List the branches of a conversation, oldest first.
 
-        A branch holds the messages between one move of the head and the next. Its first message follows the message
-        `follows_seq`. Raises NotFound.
+        A branch holds the messages between one move of the head and the next; the first follows `follows_seq`.
         """
         conversation = self.store.scope.conversation(conversation_id)
         found = [each for each in branches_of(conversation) if each.number > after_number]
@@ -147,10 +146,9 @@ class Branches:
         It copies the messages on the path to `at_seq` (default: the head), with their times and idempotency keys. The
         original becomes its parent; later changes of one do not affect the other. A repeated call returns the same
         fork, also without `at_seq` when the original has grown since.
-
         Raises NotFound; Invalid if there is no message `at_seq`; TooLarge for a path of more than 20,000 messages;
         Conflict `conversation_exists` if another conversation has this `session_id`; Conflict if a copied message is
-        quarantined; Conflict `quarantined` if a file that holds its text is.
+        quarantined, Conflict `quarantined` if a file with its text is.
         """
         source = self.store.scope.conversation(conversation_id)
         last = source.head_seq if at_seq is None else at_seq
@@ -170,10 +168,7 @@ class Branches:
             wanted = {"of": conversation_id} if at_seq is None else detail
             if any(wanted.items() <= act.detail.items() for act in acts):
                 return fork
-            raise Conflict(
-                f"There is already a conversation {session_id[:80]!r}; choose another session_id.",
-                code="conversation_exists",
-            )
+            raise Conflict(f"session_id: {session_id[:80]!r} exists; choose another.", code="conversation_exists")
         [(count,)] = rows(_SQL["count_on_path"], {"id": conversation_id, "seq": last})
         if count > MOST_COPIED:
             raise TooLarge(

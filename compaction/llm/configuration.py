@@ -49,10 +49,7 @@ class ModelsPolicy(Policy):
     # The most attempts of one call to a model that does not answer.
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
-        4096,
-        "Maximum number of output tokens of one call to a model, including its reasoning.",
-        low=64,
-        high=1_000_000,
+        4096, "Maximum output tokens of one call to a model, including its reasoning.", low=64, high=1_000_000
     )
     temperatures: str = knob(
         "0.2,0.1",

@@ -142,8 +142,7 @@ class ConversationStore(SpecificationStore):
     ) -> ConversationRecord:
         """Replace a conversation's title, its metadata, or both.
 
-        An omitted value stays as it is. The audit log records which fields were changed, with the hashes of the old
-        and the new value.
+        An omitted value stays. The audit log records the changed fields, with the hashes of old and new values.
         """
         conversation = self.scope.conversation(conversation_id, locked=True)
         require_names(title=title)
@@ -174,11 +173,7 @@ class ConversationStore(SpecificationStore):
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
-        """Replace the conversation's own settings.
-
-        Raises NotFound; Invalid for an unknown setting or a value out of range; Invalid `cannot_be_satisfied` if the
-        settings contradict each other; Invalid `invalid_params` for a value of the wrong type.
-        """
+        """Replace the conversation's own settings; raises NotFound, Invalid."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
         # By the database's clock, and never decreasing: later times of recording are not earlier than this.

@@ -154,9 +154,7 @@ def change_context(change: ContextChange) -> None:
         shown = Q(message_id=row.message_id, summary_id=row.summary_id, token_count=row.token_count)
         gone, _ = at.filter(shown).delete()
         if not gone:
-            raise Conflict(
-                f"The context of conversation {row.conversation_id} was changed at {row.ordinal}: try again."
-            )
+            raise Conflict(f"The context of conversation {row.conversation_id} was changed at {row.ordinal}: retry.")
     made = [
         ContextItem(**{name: value for name, value in vars(row).items() if value is not None}) for row in change.added
     ]

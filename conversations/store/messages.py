@@ -75,7 +75,6 @@ class MessageStore:
         The messages are durable and searchable on return. A message whose idempotency key is already stored is not
         written again. A text of more than `large_file_tokens` tokens is moved to a file (`moved`); in the message, an
         element with the file's id replaces the text. Text that LCM injected into a prompt is not stored (`skipped`).
-
         Raises NotFound; Invalid for values that cannot be stored; Conflict if a key was used before for another
         message; Conflict `stale_head` if the head is not at `expected_seq`, unless all messages are already stored
         under their keys; Unavailable if a file cannot be stored.

@@ -135,9 +135,8 @@ class Repairs(Scoped):
     def undo_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Restore exactly the values before the plan was applied, or change nothing.
 
-        Raises NotFound; Conflict `plan_over` or `nothing_approved` if the plan is not applied; CannotRepair if a step
-        cannot be undone; RepairOvertaken if the repaired rows have changed since; ConversationBusy, retryable, while a
-        compaction is running.
+        Raises NotFound; CannotRepair if a step cannot be undone; RepairOvertaken if the repaired rows have changed
+        since; ConversationBusy, retryable, while a compaction is running.
         """
         with self._lock_plan(repair_id, PlanState.APPLIED) as (plan, steps, conversation_ids):
             for step in reversed(steps):

@@ -51,10 +51,9 @@ class Retention:
     def archive(self, *, conversation_id: int) -> TierMove:
         """Move the conversation's texts to the cold tier, whenever it was last used.
 
-        The cold tier is compressed and not indexed; reads work as before. The call stops after about 20 seconds; if
-        `more` is true, call again. Each range of messages has its own transaction and audit entry, and is committed
-        only after it was read back unchanged. Raises NotFound; ConversationBusy, retryable, while a compaction is
-        running.
+        Reads work as before. The call stops after about 20 seconds; if `more` is true, call again. Each range of
+        messages has its own transaction and audit entry, and is committed only after it was read back unchanged. Raises
+        NotFound; ConversationBusy, retryable, while a compaction is running.
         """
         self.scope.conversation(conversation_id)
         return self._archive(conversation_id, after_seq=0, deadline=self._deadline())
@@ -81,10 +80,7 @@ class Retention:
         return _move(conversation_id, Tier.HOT, moves, more=more)
 
     def get_retention(self) -> RetentionRecord:
-        """Show the workspace's retention, and how many conversations are due to move.
-
-        Conversations without use for a number of days move to the cold tier.
-        """
+        """Show the retention, and how many conversations are due to move to cold."""
         return self._record(self._workspace())
 
     def set_retention(self, *, cold_after_days: int | None = None) -> RetentionRecord:

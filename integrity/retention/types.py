@@ -19,8 +19,7 @@ class TierMove:
     """What one call moved to a tier; if `more` is true, call again.
 
     `bytes_in_rows` is the size of the texts and search terms of these messages in rows, `bytes_in_blocks` their size in
-    compressed blocks. `damaged_ids` are messages that do not match their hashes: they are not moved, and a check
-    reports them.
+    compressed blocks. `damaged_ids` are messages that do not match their hashes; they are not moved.
     """
 
     conversation_id: int
@@ -39,9 +38,8 @@ class TierMove:
 class RetentionRecord:
     """The days without use after which a workspace's texts move to the cold tier.
 
-    `cold_after_days` is the workspace's own setting, `default_days` the site's. `effective_days` is the one that
-    applies; absent means never. `due_conversations` counts the conversations without use for that long that are not
-    entirely cold.
+    `effective_days` is the number that applies; absent means never. `due_conversations` counts the conversations
+    without use for that long that are not entirely cold.
     """
 
     workspace_id: int

@@ -106,13 +106,7 @@ class CapabilityList(Scoped, ABC):
     def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
         """Describe what this LCM can do: operations by level, limits and settings.
 
-        The levels are:
-
-        - 0: this description
-        - 1: storing and listing
-        - 2: summaries, search and reading
-        - 3: delegated work
-
+        The levels are 0: this description; 1: storing and listing; 2: summaries, search and reading; 3: delegated work.
         Each operation has its command, its path, its tool, the scope it needs, and the schema name of its params;
         `full` adds their JSON Schema. The settings are defaults; a conversation may override some of them.
         """

@@ -24,7 +24,6 @@ _FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _ONE_CONVERSATION = "conversations/{conversation_id}/"
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
-_RAISES = re.compile(r"\b[Rr]aises\b")
 # The name of an error's class, and a more specific code after it: "Conflict `plan_outdated`", "Conflict (`plan_over`)".
 _ERROR = re.compile(r"\b([A-Z][A-Za-z]+)\b(?:\s+(?:(`[a-z_]+`)|\((`[a-z_]+`)\)))?")
 
@@ -156,14 +155,9 @@ class Operation:
 
 def with_error_codes(docstring: str) -> str:
     """Name errors as clients receive them: "Raises NotFound" → "Fails with `not_found`"."""
-    codes = dict(_error_codes(LcmError))
-
-    def code(found: re.Match[str]) -> str:
-        return (found[2] or found[3] or f"`{codes[found[1]]}`") if found[1] in codes else found[0]
-
-    return _ERROR.sub(
-        code, _RAISES.sub(lambda found: "Fails with" if found[0] == "Raises" else "fails with", docstring)
-    )
+    codes, text = dict(_error_codes(LcmError)), re.sub(r"\braises\b", "fails with", docstring)
+    text = re.sub(r"\bRaises\b", "Fails with", text)
+    return _ERROR.sub(lambda at: (at[2] or at[3] or f"`{codes[at[1]]}`") if at[1] in codes else at[0], text)
 
 
 def pieces(docstring: str) -> list[str]:

@@ -146,9 +146,7 @@ class Problem:
         return shown | {name: value for name, value in beside.items() if value}
 
 
-INTERNAL = Problem(
-    code="internal", detail="An error of LCM itself; LCM's log has the details.", retryable=False, status=500
-)
+INTERNAL = Problem(code="internal", detail="An error of LCM; its log has the details.", retryable=False, status=500)
 
 
 def problem_of(error: BaseException) -> Problem:

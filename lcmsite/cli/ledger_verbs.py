@@ -135,8 +135,7 @@ def _conversation_id(session: Session, given: str | None) -> int | None:
 def make_anchor(session: Session, arguments: Namespace) -> Any:
     """Sign the last hash of every hash chain: of conversations and the audit log.
 
-    Keep a copy of the signed file where nobody who can write to the database can change it. docs/ledger.md explains
-    what an anchor proves.
+    Keep a copy out of reach of those who can write to the database. docs/ledger.md says what an anchor proves.
     """
     service = AnchorService.from_settings(OPERATOR)
     with waiting("Signing ..."):
@@ -176,8 +175,7 @@ def show_key(session: Session, arguments: Namespace) -> Any:
 def verify_anchor(session: Session, arguments: Namespace) -> Any:
     """Compare the stored hashes of the whole site with an anchor.
 
-    The exit status is 1 if anything differs from the anchor. Also run `lcm check`, which computes the hashes from the
-    texts.
+    Exit status 1 if anything differs. Also run `lcm check`, which computes the hashes from the texts.
     """
     trusted = read_public_key(arguments.public_key) if arguments.public_key else None
     path = Path(arguments.anchor) if arguments.anchor else None

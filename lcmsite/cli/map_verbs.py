@@ -32,9 +32,7 @@ from retrieval.map.types import MapKind, MapRunRecord, MapState
 SECONDS_BETWEEN_READS = 1.0
 
 _COMMON = (
-    argument(
-        "prompt", metavar="PROMPT", help="The instructions for each item; {{item}} is replaced by the item's JSON."
-    ),
+    argument("prompt", metavar="PROMPT", help="The instructions for each item; {{item}} becomes the item's JSON."),
     argument("--schema", required=True, metavar="JSON", help=f"The JSON Schema of each output ({JSON_HELP})."),
     argument(
         "--input",
@@ -43,12 +41,7 @@ _COMMON = (
         help="The items, as a JSON array or JSON Lines: a file, or - for standard input (the default).",
     ),
     argument("--file-id", metavar="ID", help="A stored file with the items, instead of --input."),
-    argument(
-        "--in",
-        dest="conversation",
-        metavar="CONVERSATION",
-        help="The conversation that gets the files: number or session.",
-    ),
+    argument("--in", dest="conversation", metavar="CONVERSATION", help="The conversation that gets the files."),
     argument("--concurrency", metavar="N", help="Maximum number of items processed at once."),
     argument("--max-attempts", metavar="N", help="The number of attempts after which an item fails."),
     argument("--timeout-s", metavar="N", help="Seconds to wait for the model's answer."),

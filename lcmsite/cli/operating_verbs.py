@@ -71,8 +71,8 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
 def serve_agents(session: Session, arguments: Namespace) -> None:
     """Serve the agent tools (MCP) on standard input and output.
 
-    For an agent program (host) that starts MCP servers as child processes. It exits when standard input closes. The key
-    in LCM_API_KEY determines the workspace and the scopes.
+    For an agent program that starts MCP servers as child processes; exits when standard input closes. LCM_API_KEY has
+    the key, which determines workspace and scopes.
     """
     try:
         _ = session.default_creating_caller

@@ -98,8 +98,7 @@ def _(verdict: AnchorVerdict, screen: Screen) -> None:
     screen.note(
         f"{verdict.source}, made {verdict.made_at} on {verdict.site}: "
         f"{counted(verdict.conversations, 'conversation')}{unnamed}, {counted(verdict.messages, 'message')}, "
-        f"{counted(verdict.acts, 'audit entry', 'audit entries')}: "
-        f"{'as anchored' if verdict.is_clean else 'differences found'}."
+        f"{counted(verdict.acts, 'audited operation')}: {'as anchored' if verdict.is_clean else 'differences found'}."
     )
     screen.note(_signed_by(verdict.public_key, is_trusted=verdict.key_is_trusted))
 

@@ -283,10 +283,7 @@ def _save(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> Downl
                 digest.update(piece)
                 size += file.write(piece)
         if record.content_hash not in (None, digest.hexdigest()):
-            raise Conflict(
-                f"The bytes of {record.file_id} are not those that were stored. `lcm check` lists what is wrong.",
-                code="damaged",
-            )
+            raise Conflict(f"The bytes of {record.file_id} were altered: run `lcm check`.", code="damaged")
         unfinished.rename(path)
     except OSError as refusal:
         raise unusable(path, refusal, "written") from refusal

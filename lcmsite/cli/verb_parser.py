@@ -76,10 +76,7 @@ def add_globals(parser: ArgumentParser) -> None:
 def wrapped(text: str) -> str:
     """The text with each paragraph and list item wrapped to the terminal's width."""
     width = shutil.get_terminal_size().columns - 2
-    return "\n".join(
-        textwrap.fill(" ".join(each.split()), width, subsequent_indent="  " if each.startswith("- ") else "")
-        for each in pieces(text)
-    )
+    return "\n".join(textwrap.fill(" ".join(each.split()), width) for each in pieces(text))
 
 
 def completion_script(shell: str, verbs: Iterable[Verb]) -> str:

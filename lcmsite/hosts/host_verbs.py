@@ -34,9 +34,7 @@ from lcmsite.types import KeyScope
 _NO_KEY_YET = "lcm_(a key of its own)"
 # Suffixes of settings whose value is a path.
 _PATHS = ("_DIR", "_FILE")
-_HOST = argument(
-    "host", metavar="HOST", choices=host_names(), help=f"The agent program (host): {', '.join(host_names())}."
-)
+_HOST = argument("host", metavar="HOST", choices=host_names(), help=f"The program: {', '.join(host_names())}.")
 _YES = argument("--yes", action="store_true", help="Do not ask for confirmation.")
 _DRY_RUN = argument("--dry-run", action="store_true", help="Only show the change.")
 
@@ -153,10 +151,7 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
     return None
 
 
-@verb(
-    "doctor",
-    argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One agent program (host). Default: all."),
-)
+@verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One program. Default: all."))
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
     """Show whether hosts are connected, reach LCM and have their sessions imported.
 

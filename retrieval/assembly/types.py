@@ -68,10 +68,7 @@ class AssembledItem:
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """Whether one item is in the context, and why.
-
-    A line without an `id` is about all items between its seqs that have no line of their own.
-    """
+    """A decision on one item; without an id, on all unlisted items between its seqs."""
 
     included: bool
     reason: AssemblyReason
@@ -189,10 +186,7 @@ class ChangedCost:
 
 @dataclass(frozen=True)
 class ReceiptDifference:
-    """The differences between two contexts: `receipt_id` and `other`, usually later.
-
-    `came_in` are items only in the other context, `went_out` items only in the first one.
-    """
+    """How the context of the `other` receipt, usually the later one, differs."""
 
     receipt_id: str
     other: str

@@ -82,7 +82,6 @@ class Delegation:
         levels below them and at most `token_cap` tokens. Without a model, or if the model gives no answer in time, the
         best excerpts are returned, and `ending` says why. `hint` tells whether it is enough to open everything
         directly. Pass the `grant_id` of an earlier answer to ask another question under its grant.
-
         Raises NotFound and Invalid for these ids; GrantExpired, GrantRevoked or GrantExceeded if the grant no longer
         allows reading; GrantRecursion if `ids`, `query` or `conversation_id` come with a `grant_id`.
         """
@@ -135,9 +134,7 @@ class Delegation:
     def _again(self, grant_id: str, *, is_new: bool) -> GrantRecord:
         grant = self.grants.usable(grant_id=grant_id)
         if is_new:
-            refusal = GrantRecursion(
-                "One grant cannot create another: give grant_id without ids, query and conversation_id, or omit it."
-            )
+            refusal = GrantRecursion("Give grant_id without ids, query and conversation_id, or omit it.")
             raise self.grants.count_refusal(grant_id=grant_id, refusal=refusal)
         return grant
 

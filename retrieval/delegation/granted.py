@@ -104,9 +104,7 @@ class GrantedReader:
         left = self.extent.levels_left(summary_id)
         if left < 1:
             raise self._refused(
-                GrantExceeded(
-                    f"{summary_id} is the lowest level that you may read: {counted(self.extent.depth, 'level')} down."
-                )
+                GrantExceeded(f"You may read {counted(self.extent.depth, 'level')} down, and not below {summary_id}.")
             )
         return left if depth < 0 else min(depth, left)
 

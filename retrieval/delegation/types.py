@@ -128,8 +128,7 @@ class QueryAnswer:
     """A model's answer to a question or, without a model, the best excerpts.
 
     `partial`: the answer may be incomplete; `ending` says why. `cited_ids` exist and are within the grant;
-    `removed_ids` were cited, but do not exist or are outside the grant. Trust the answer no more than the texts that it
-    is made from.
+    `removed_ids` are the other cited ids. Trust the answer no more than the texts that it is made from.
     """
 
     question: str

@@ -45,10 +45,7 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """A conversation with the sizes of its context.
-
-    `is_under_pressure`: the context has reached its compaction threshold.
-    """
+    """A conversation with its context's tokens; under pressure: compaction is due."""
 
     conversation: ConversationRecord
     system_tokens: int

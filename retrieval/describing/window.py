@@ -61,8 +61,7 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth, too narrow to list, none of them active.
 
-    `token_count` is that of the largest of them. `messages` counts the messages that they cover, `source_tokens` the
-    tokens of their sources.
+    `token_count` is that of the largest; `messages` are the messages they cover, `source_tokens` their sources' tokens.
     """
 
     depth: int

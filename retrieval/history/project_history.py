@@ -53,8 +53,7 @@ class ProjectHistory:
         Name the project, or a conversation of it; a conversation without a project is listed alone. Default: all
         projects. An arc summarizes several sessions, and an epoch several arcs. `part_of` is the arc or epoch that
         contains the entry. A session without an id has no summary yet. The first entries of a page have their texts, as
-        far as LCM_MAX_EXPAND_TOKENS allows; lcm_expand_session opens any entry by its id. Raises NotFound; Invalid
-        `invalid_params` for both a project and a conversation.
+        far as LCM_MAX_EXPAND_TOKENS allows; lcm_expand_session opens any entry by its id. Raises NotFound.
         """
         with snapshot(settings=self.policy.search_settings):
             owner = self._project(project, conversation_id)

@@ -51,7 +51,6 @@ class AgenticClaims(Scoped):
         It returns fewer items than `count` if more would exceed the run's concurrency, or 8 MiB with their prompts (one
         item may be larger). It returns no items while the run is paused; a run is paused while its input file is
         quarantined. Each item has a `fence`: pass it to `heartbeat`, `complete` and `release`.
-
         Raises NotFound; Invalid if a language model processes the run; Conflict `map_run_ended`; GrantExpired,
         GrantRevoked or GrantExceeded if the run's grant is no longer active.
         """
@@ -89,8 +88,7 @@ class AgenticClaims(Scoped):
     def heartbeat(self, *, item_id: int, fence: int, lease_s: int = 300) -> HeldItem:
         """Extend the lease of a claimed item.
 
-        Raises NotFound; LeaseLost if the lease is over, as when another agent has claimed the item. Then drop the item:
-        no output for it will be accepted.
+        Raises LeaseLost if another agent has claimed the item: drop it then, as no output for it will be accepted.
         """
         lease = self._lease(item_id, fence, seconds=lease_s)
         lease.renew()

@@ -69,11 +69,9 @@ class MapOperator(Scoped):
         errors, up to `max_attempts` times. Everything is checked before anything is stored; then the run continues in
         the background. At the end, the outputs are written to one file, in the order of the input, and the failures to
         another. The conversation gets one short message with the ids of these files, never the outputs.
-
         A repeated idempotency key returns the same run. An agentic run must state what the caller stays responsible for
         (`retain`); with a grant, also what it delegates (`delegated_scope`) and what it keeps (`kept_work`).
         `read_only` is an instruction to the agents; LCM cannot enforce it.
-
         Raises Invalid; Invalid `no_model`, `no_retention` or `no_scope_reduction`; NotFound; TooLarge; Unavailable;
         Conflict if the idempotency key belongs to a run with other params.
         """
@@ -127,8 +125,7 @@ class MapOperator(Scoped):
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
         """Read a page of a map run's outputs so far, and the ids of its result files.
 
-        Outputs are in the order of the input. While the input file is quarantined, they are returned without texts.
-        Raises NotFound.
+        Outputs are in input order. While the input file is quarantined, they have no texts. Raises NotFound.
         """
         run = self._found(run_id)
         found = self._items(run, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
@@ -143,10 +140,7 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def pause(self, *, run_id: str) -> MapRunRecord:
-        """Pause a map run: items in progress end normally, and no others begin.
-
-        Raises NotFound; Conflict `run_is_over` if the run has ended.
-        """
+        """Pause a map run: items in progress end normally, and no others begin."""
         run = self._held(run_id)
         if run.state in OPEN_STATES:
             pause_run(run, PauseReason.PERSON, actor=self.scope.actor)
@@ -161,8 +155,7 @@ class MapOperator(Scoped):
     def resume(self, *, run_id: str, budget_tokens: int | None = None) -> MapRunRecord:
         """Resume a paused map run, with another token budget if one is given.
 
-        Raises NotFound; Conflict `run_is_over` if the run has ended; Conflict `budget_spent` if its budget is spent;
-        Conflict `quarantined` if its input file is quarantined.
+        Raises Conflict `run_is_over`, `budget_spent`, or `quarantined` if its input file is quarantined.
         """
         run = self._held(run_id)
         if run.state in _ENDED:
@@ -190,8 +183,7 @@ class MapOperator(Scoped):
     def cancel(self, *, run_id: str) -> MapRunRecord:
         """End a map run for good: open items are not processed, late outputs refused.
 
-        Finished outputs stay readable; no result file is written. Raises NotFound; Conflict `run_is_over` if the run
-        has completed or failed.
+        Finished outputs stay readable; no file is written. Raises Conflict `run_is_over` if it completed or failed.
         """
         run = self._held(run_id)
         if run.state in (MapState.COMPLETED, MapState.FAILED):

@@ -67,18 +67,14 @@ class SubmitMapParams(Params):
     model: Annotated[str, Field(max_length=100)] = optional(
         "The language model, such as chat. Default: the first one that is configured."
     )
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional(
-        "Maximum number of items processed at once."
-    )
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("Maximum items processed at once.")
     max_attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS), WHOLE] = optional(
         "The number of attempts after which an item fails."
     )
     temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional(
         "The temperature for the model. Default: the model's own."
     )
-    timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional(
-        "Seconds to wait for the model's answer."
-    )
+    timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional("Seconds to wait for the model.")
     budget_tokens: Positive = optional("The token budget of the run; the run pauses when it is spent.")
     idempotency_key: Name = optional("The same key with the same params returns the same run; other params fail.")
     retain: Term = optional("What the caller stays responsible for, in words. Required for an agentic run.")

@@ -96,9 +96,7 @@ class SearchRequest:
         if not self.query.strip():
             raise param_error("query", "There is nothing to search for in this; give a word.")
         if len(self.query) > longest:
-            raise param_error(
-                "query", f"{counted(len(self.query), 'character')} are too many; the maximum is {longest}."
-            )
+            raise param_error("query", f"{counted(len(self.query), 'character')} are too many; at most {longest} fit.")
         if not is_storable(self.query):
             sentence = "No text contains NUL or a lone surrogate; remove it from the query."
             raise Invalid(f"query: {sentence}", code="bad_pattern") if is_regex else param_error("query", sentence)

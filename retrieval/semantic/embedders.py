@@ -185,8 +185,7 @@ class Embedders:
         [dimension] = found
         if dimension > WIDEST:
             raise Invalid(
-                f"Vectors of this model have {dimension:,} dimensions; an index takes at most {WIDEST:,}. Use another "
-                "model.",
+                f"Vectors of this model have {dimension:,} dimensions; an index takes at most {WIDEST:,}.",
                 code="wrong_dimension",
             )
         return dimension

@@ -330,7 +330,7 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
 
     told = {
         "code": "internal",
-        "detail": "An error of LCM itself; LCM's log has the details.",
+        "detail": "An error of LCM; its log has the details.",
         "retryable": False,
         "status": 500,
     }

@@ -178,7 +178,7 @@ def test_receipts_of_others_are_not_found_and_those_of_two_conversations_not_com
 def test_a_reserve_that_leaves_nothing_is_refused_with_the_sum(assembler, budget, reserve):
     conversation_id = a_conversation("hello").conversation_id
 
-    with pytest.raises(Invalid, match=f"{budget} less a reserve of {reserve} leaves {budget - reserve}"):
+    with pytest.raises(Invalid, match=f"{budget} less {reserve} leaves {budget - reserve}"):
         assembler.assemble(conversation_id=conversation_id, budget=budget, reserve=reserve)
 
 

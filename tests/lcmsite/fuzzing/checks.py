@@ -44,7 +44,7 @@ BEYOND_A_SCHEMA = {
     "file_.* is not a ledger": "what the file holds",
     "until: This is not later than since": "which of two moments is later",
     ".*: Messages are numbered within their conversation": "that one param needs another",
-    "reserve: .* leaves .* for the context": "which of two numbers is larger",
+    "reserve: .* leaves .* tokens": "which of two numbers is larger",
     "last_seq: there is no message": "how long the conversation is",
     "conversation_ids: Give either one conversation or a list": "that two params exclude each other",
     ".*: No kind that other params allow": "that two params exclude each other",
