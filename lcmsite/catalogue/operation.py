@@ -162,7 +162,7 @@ def with_error_codes(docstring: str) -> str:
 
 def pieces(docstring: str) -> list[str]:
     """Split a description into paragraphs and list items; "" is a blank line."""
-    return re.split(r"\n(?=\n|- )", docstring)
+    return re.split(r"\n(?=\n|- )|(?<=\n)\n", docstring)
 
 
 def _error_codes(error: type[LcmError]) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from conversations.content.lossless_values import NO_NUL
 from lcmsite.api.openapi import DOWNLOAD, LEDGER
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_conversation
+from lcmsite.catalogue.json_text import json_names
 from lcmsite.catalogue.operation import PREFIX, Operation, pieces, placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, KINDS
@@ -160,7 +161,8 @@ def _names(hint: Any) -> str:
     if not (is_dataclass(hint) and isinstance(hint, type)):
         # One of several records.
         return "; or ".join(_names(each) for each in get_args(hint))
-    return ", ".join(f"`{each.name}`" for each in fields(hint))
+    names = json_names(hint)
+    return ", ".join(f"`{name}`" for each in fields(hint) if (name := names.get(each.name, each.name)))
 
 
 def _json(value: Any) -> str:

@@ -11,7 +11,7 @@ import pytest
 from django.test import override_settings
 
 from conversations.errors import LcmError
-from lcmsite.catalogue.operation import with_error_codes
+from lcmsite.catalogue.operation import pieces, with_error_codes
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.cli.program import verbs
 from tests.frozen.error_codes import refusals
@@ -73,6 +73,12 @@ def test_settings_and_limits_in_force_are_given_without_secrets_or_addresses():
 )
 def test_outside_of_python_an_error_is_named_by_its_code(docstring, told):
     assert with_error_codes(docstring) == told
+
+
+def test_a_description_is_split_into_paragraphs_and_items():
+    assert pieces("One\nline.\n\nIt removes:\n\n- a\n- b and\n  c\n\nEnd.") == [
+        "One\nline.", "", "It removes:", "", "- a", "- b and\n  c", "", "End."
+    ]  # fmt: skip
 
 
 def test_no_description_names_a_class_of_errors_and_every_code_in_it_exists():
