@@ -55,9 +55,9 @@ class CompactionEngine:
         return CompactionJob.objects.select_related("conversation").get(pk=job_id).as_record()
 
     def backfill(self, *, conversation_id: int | None = None) -> list[JobRecord]:
-        """Queue conversations whose last run was skipped as not worth a summary.
+        """Queue a compaction where the last run skipped messages as not worth one.
 
-        Checks one conversation, or all of them; returns the jobs.
+        It checks one conversation, or all of them, and returns the queued jobs.
         """
         runs = self.store.scope.narrow(CompactionRun.objects.all())
         if conversation_id is not None:
@@ -71,7 +71,7 @@ class CompactionEngine:
         return self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
 
     def get_job(self, *, job_id: int) -> JobRecord:
-        """Return one background job and its runs; raises NotFound."""
+        """Return one background compaction job and its runs; raises NotFound."""
         job = (
             self.store.scope.narrow(CompactionJob.objects.select_related("conversation")).filter(job_id=job_id).first()
         )
@@ -80,7 +80,7 @@ class CompactionEngine:
         return job.as_record()
 
     def get_run(self, *, run_id: str) -> RunRecord:
-        """Return one run; raises NotFound if there is none."""
+        """Return one compaction run; raises NotFound."""
         rows = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
         if run is None:
@@ -96,7 +96,7 @@ class CompactionEngine:
         before_run: str | None = None,
         limit: int = 20,
     ) -> list[RunRecord]:
-        """List runs, newest first, by conversation, outcome and reason.
+        """List compaction runs, newest first. Filter by conversation, outcome, reason.
 
         Raises NotFound if there is no such conversation.
         """
@@ -113,18 +113,18 @@ class CompactionEngine:
     def compact(
         self, *, conversation_id: int, reason: Reason = Reason.MANUAL, lease: Lease[CompactionJob] | None = None
     ) -> CompactionResult:
-        """Make room in one conversation and report what was done.
+        """Summarize older messages of one conversation, and report what was done.
 
-        A manual run summarizes everything outside the fresh tail, an automatic one just enough to relieve the pressure.
-        Summaries written before a failure stay; the next run continues from there.
-        Raises ConversationBusy, retryable, while another compaction of the conversation is in progress.
+        A manual run summarizes everything outside the fresh tail (the newest turns). An automatic run summarizes just
+        enough to get below the threshold. Summaries written before a failure stay; the next run continues from there.
+        Raises NotFound; ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
         return self.run(conversation_id=conversation_id, reason=Reason(reason), work=Run.compact, lease=lease)
 
     def redo(self, *, conversation_id: int, lease: Lease[CompactionJob] | None = None) -> CompactionResult:
-        """Make degraded summaries in the context again, with a model.
+        """Regenerate degraded summaries in the context, with a language model.
 
-        The new ones supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
+        The new summaries supersede the old ones, which stay in the lineage. Raises ConversationBusy as `compact` does.
         """
         return self.run(conversation_id=conversation_id, reason=Reason.REDO, work=redo, lease=lease)
 

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from compaction.types import JobState, Outcome, Reason
 from conversations.param_fields import (
+    MOST_ON_A_PAGE,
     NEXT,
+    ONLY_THIS,
     WHOLE,
     ConversationId,
     Cursor,
@@ -25,95 +27,97 @@ from conversations.param_fields import (
 )
 from conversations.params import ConversationParams
 
+_QUEUE = "Queue the work for a background worker and return its job at once."
+
 
 class EvaluateParams(ConversationParams):
     """The conversation to evaluate."""
 
 
 class CompactParams(ConversationParams):
-    background: Flag = optional("Queue the work for a worker and return the job at once.")
+    background: Flag = optional(_QUEUE)
 
 
 class ActivityParams(Params):
-    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("The hours over which runs are counted, up to now.")
+    hours: Annotated[int, Field(ge=1, le=168), WHOLE] = optional("Count the runs of this number of hours, up to now.")
 
 
 class ListRunsParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     outcome: Annotated[Outcome, OneOf] = optional("Only runs with this outcome, such as failed.")
     reason: Annotated[Reason, OneOf] = optional("Only runs for this reason.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ListJobsParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class RedoParams(ConversationParams):
-    background: Flag = optional("Queue the work for a worker and return the job at once.")
+    background: Flag = optional(_QUEUE)
 
 
 class SummarizeSessionParams(ConversationParams):
-    background: Flag = optional("Queue the work for a worker and return the job at once.")
+    background: Flag = optional(_QUEUE)
 
 
 class RedoSessionParams(Params):
     summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
-    background: Flag = optional("Queue the work for a worker and return the job at once.")
+    background: Flag = optional(_QUEUE)
 
 
 class ListHistoryJobsParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    project: Name = optional("Only jobs of this project, including those of its sessions.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
+    project: Name = optional("Only jobs of this project and of its sessions.")
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class BackfillParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
 
 
 class JobParams(Params):
-    job_id: Positive = Field(description="The job.")
+    job_id: Positive = Field(description="The job's id.")
 
 
 class RunParams(Params):
-    run_id: Identifier = Field(description="The run.")
+    run_id: Identifier = Field(description="The compaction run (run_...).")
 
 
 # The most keys that a host can check at once.
 MOST_KEYS = 1000
 
 _REFERENCE = "The host's own id for this compaction of its context."
-_METADATA = "Any metadata of the host, as a JSON object."
+_METADATA = "The host's own metadata for this boundary, as a JSON object."
 
 
 class FlushParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
     metadata: JsonObject | None = optional(_METADATA)
-    background: Flag = optional("Record the boundary at once and queue the summaries for a worker.")
+    background: Flag = optional("Record the boundary at once and queue the summaries for a background worker.")
 
 
 class BoundaryParams(ConversationParams):
     host_reference: Name = Field(description=_REFERENCE)
-    last_seq: WholeNumber | None = optional("The last message that the host has removed; the newest if not given.")
+    last_seq: WholeNumber | None = optional("The last message that the host has cut. Default: the newest.")
     metadata: JsonObject | None = optional(_METADATA)
 
 
 class ListBoundariesParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class CoverageParams(ConversationParams):
-    host_reference: Name | None = optional("The boundary up to which to check; the whole conversation if not given.")
+    host_reference: Name | None = optional("Check up to this boundary. Default: the whole conversation.")
     idempotency_keys: Annotated[list[Name], Field(max_length=MOST_KEYS)] = optional(
-        "Idempotency keys of messages that the host believes to be stored; those that are not are returned."
+        "Idempotency keys of messages that the host believes to be stored. Keys that are not stored are returned."
     )
 
 
@@ -131,12 +135,12 @@ class PlanParams(ConversationParams):
 
 class ListPlansParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class PlanIdParams(Params):
-    plan_id: Identifier = Field(description="The plan.")
+    plan_id: Identifier = Field(description="The compaction plan (plan_...).")
 
 
 class ExecutePlanParams(PlanIdParams):
-    background: Flag = optional("Queue the work for a worker and return the plan at once.")
+    background: Flag = optional("Queue the work for a background worker and return the plan at once.")

@@ -32,14 +32,14 @@ LEAST_MESSAGE_TOKENS = MESSAGE_OVERHEAD_TOKENS + 1
 @dataclass(frozen=True)
 class CompactionPolicy(Policy):
     enabled: bool = knob(
-        True, "Whether LCM compacts at all; messages are stored and searchable either way.", per_conversation=True
+        True, "Whether LCM compacts at all. Messages are stored and searchable either way.", per_conversation=True
     )
     autocompact_disabled: bool = knob(
         False, "Whether compaction only runs when it is requested.", per_conversation=True
     )
     model_token_budget: int = knob(
         128_000,
-        "The token budget of a context: what the agent's model takes.",
+        "The token budget of a context: how many tokens the agent's model accepts.",
         low=256,
         high=100_000_000,
         per_conversation=True,
@@ -52,76 +52,76 @@ class CompactionPolicy(Policy):
         per_conversation=True,
     )
     hard_threshold: float = conversation_knob(
-        0.9, "From this share of the budget on, the significance gate skips nothing.", low=0.01, high=1.0
+        0.9, "If the context fills this share of the budget, compaction is never skipped.", low=0.01, high=1.0
     )
     significance_gate: bool = conversation_knob(
         True,
-        "Whether automatic compaction skips what is not worth a summary: few turns of substance, few new names, and "
-        "little that is not summarized already.",
+        "Whether automatic compaction is skipped if the messages are not worth a summary: few substantive turns, few "
+        "new names, and few words that no summary contains. The next settings define few.",
     )
     significant_turns: int = conversation_knob(
-        5, "The gate skips nothing from this many turns of substance on; 0 to skip nothing at all.", low=0, high=10_000
+        5, "With this many substantive turns, compaction is not skipped; 0 to never skip it.", low=0, high=10_000
     )
     significant_names: int = conversation_knob(
-        3, "The gate skips nothing from this many new names and identifiers on.", low=0, high=10_000
+        3, "With this many new names and identifiers, compaction is not skipped.", low=0, high=10_000
     )
     significant_novelty: float = conversation_knob(
-        0.1, "The gate skips nothing from this share of words that no summary has on.", low=0.0, high=1.0
+        0.1, "If this share of the words is in no summary yet, compaction is not skipped.", low=0.0, high=1.0
     )
     substantive_words: int = conversation_knob(
         6,
-        "A turn has substance if it has this many different words, without function words and small talk, that no "
-        "turn before it has.",
+        "A turn is substantive if it has at least this many distinct words that no earlier turn has. Function words "
+        "and small talk do not count.",
         low=1,
         high=1000,
     )
     compaction_goal: float = conversation_knob(
         0.5,
-        "Compaction stops below this share of the budget: making room in batches keeps the prefix of the context, and "
-        "a prompt cache, stable in between.",
+        "Compaction continues down to this share of the budget. Fewer, larger compactions keep the beginning of the "
+        "context stable, so that prompt caches work longer.",
         low=0.0,
         high=1.0,
     )
     max_active_messages: int = conversation_knob(
-        200, "Compaction starts when more raw messages than this are in the context.", low=1, high=1_000_000
+        200, "Compaction starts when more messages than this are not summarized.", low=1, high=1_000_000
     )
     fresh_tail_count: int = knob(
-        8, "The newest raw messages, which are never compacted.", low=1, high=10_000, per_conversation=True
+        8, "The number of newest messages, which are never compacted.", low=1, high=10_000, per_conversation=True
     )
     leaf_chunk_tokens: int = conversation_knob(
-        20_000, "The most source tokens of one leaf summary.", low=100, high=10_000_000
+        20_000, "Maximum number of source tokens of one leaf summary.", low=100, high=10_000_000
     )
     leaf_batch_messages: int = conversation_knob(
         0,
-        "The most messages of one leaf summary, unless they are too short to be worth one; 0 for no such limit.",
+        "Maximum number of messages of one leaf summary, unless they are too short to be worth one; 0 for no limit.",
         low=0,
         high=100_000,
     )
     leaf_target_tokens: int = knob(
-        600, "The most tokens of a leaf summary.", low=32, high=100_000, per_conversation=True
+        600, "The target length of a leaf summary, in tokens.", low=32, high=100_000, per_conversation=True
     )
     condensed_target_tokens: int = knob(
-        900, "The most tokens of a condensed summary.", low=32, high=100_000, per_conversation=True
+        900, "The target length of a condensed summary, in tokens.", low=32, high=100_000, per_conversation=True
     )
     target_factor: float = conversation_knob(
         1.5,
-        "A text is accepted as a summary up to this multiple of its target length; a longer one leads to the next "
-        "level.",
+        "A text is accepted as a summary up to this multiple of its target length. After a longer text, the next "
+        "escalation level is tried.",
         low=1.0,
         high=10.0,
     )
     condense_fan_in: int = conversation_knob(
-        4, "How many neighbouring summaries of one depth are merged into one.", low=2, high=100
+        4, "The number of neighbouring summaries of one depth that are merged into one.", low=2, high=100
     )
-    max_depth: int = conversation_knob(-1, "The greatest depth of a summary; -1 for no limit.", low=-1, high=1000)
+    max_depth: int = conversation_knob(-1, "Maximum depth of a summary; -1 for no limit.", low=-1, high=1000)
     summarizer: str = knob(
         "extractive",
-        "Which summarizers write the summaries: one of extractive (needs no model), chat and anthropic, or several, "
-        "separated by commas, each called when those before it fail.",
+        "The summarizers that write summaries: extractive (needs no model), chat or anthropic, or several of them, "
+        "separated by commas. Each is called if those before it fail.",
         per_conversation=True,
     )
     summary_instructions: str = conversation_knob(
-        "", "Further instructions for language models that write summaries; limits in characters.", low=0, high=2000
+        "", "Further instructions for language models that write summaries, as a text.", low=0, high=2000
     )
     # The most summaries one run may make.
     max_passes: int = 2000
@@ -256,8 +256,7 @@ def _share(tokens: int) -> str:
 class HistoryPolicy(Policy):
     session_quiet_minutes: int = knob(
         30,
-        "After this many minutes without a new message, a conversation gets its session summary; 0 for only on "
-        "request.",
+        "A conversation gets its session summary after this many minutes without a new message; 0 for only on request.",
         low=0,
         high=525_600,
     )

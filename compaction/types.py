@@ -25,12 +25,12 @@ class Reason(StrEnum):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether no person requested it; such a run stops when the pressure is relieved."""
+        """Whether LCM started the run by itself; such a run stops below the threshold."""
         return self in (Reason.THRESHOLD, Reason.MAINTENANCE)
 
 
 class Trigger(StrEnum):
-    """What puts a conversation under pressure: too many tokens, or raw messages."""
+    """Why a conversation needs compaction: tokens, or messages not summarized."""
 
     TOKENS = "tokens"
     MESSAGES = "messages"
@@ -63,7 +63,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class CompactionDecision:
-    """Whether a conversation is under pressure, and the figures behind it."""
+    """Whether a conversation needs compaction, and the numbers that decide it."""
 
     conversation_id: int
     should_compact: bool
@@ -76,7 +76,7 @@ class CompactionDecision:
     model_token_budget: int
     active_messages: int
     max_active_messages: int
-    # The significance gate found nothing worth a summary, and nothing has been added since.
+    # The last run was skipped as not worth a summary, and nothing has been added since.
     passed_over: bool = False
 
     @property
@@ -87,7 +87,7 @@ class CompactionDecision:
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """What one run did; `run_id` is None if there was nothing to record."""
+    """What one compaction run did; `run_id` is absent if there was nothing to record."""
 
     conversation_id: int
     reason: Reason
@@ -115,17 +115,17 @@ class RunRecord:
     condensed_summaries: int
     redone_summaries: int
     job_id: int | None
-    # The figures behind the outcome, such as those of the significance gate.
+    # Further numbers about the outcome, such as those of the significance gate.
     details: Mapping[str, Any] = field(default_factory=dict)
     # The conversation's title, or its session id without one.
     title: str = ""
-    # How many of its summaries are degraded: made without the model that should have made them, or from such.
+    # How many of its summaries are degraded: made without the model that should have made them, or from such ones.
     degraded_summaries: int = 0
 
 
 @dataclass(frozen=True)
 class CompactionStatus(CompactionDecision):
-    """The pressure on a conversation now, and its last run."""
+    """Whether a conversation needs compaction now, and its last run."""
 
     run_id: str | None = None
     run: RunRecord | None = None
@@ -133,7 +133,7 @@ class CompactionStatus(CompactionDecision):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A background job: the row is the job, the task queue only wakes workers."""
+    """A background job that compacts a conversation."""
 
     job_id: int
     conversation_id: int
@@ -164,7 +164,7 @@ class RunsInAnHour:
 
 @dataclass(frozen=True)
 class PressedConversation:
-    """A conversation under pressure; `is_hard` above the hard threshold."""
+    """A conversation above its compaction threshold; `is_hard`: above the hard one."""
 
     conversation_id: int
     title: str
@@ -177,7 +177,7 @@ class PressedConversation:
 
 @dataclass(frozen=True)
 class LevelShare:
-    """How many summaries came from one level of escalation, and which share."""
+    """The number of summaries made at one escalation level, and their share."""
 
     level: Level
     summaries: int
@@ -188,9 +188,10 @@ class LevelShare:
 class Activity:
     """The statistics of a workspace.
 
-    `tokens_saved` is the tokens of all messages less those of the contexts. `jobs_failed` counts failures after
-    `since`. `pressed` has the fullest conversations only; hours without runs are left out. `summaries`, `levels` and
-    the degraded ones count summaries made after `since`; `degraded_share` is null if there are none.
+    `tokens_saved` is the tokens of all messages minus those of the contexts. `under_pressure` counts conversations
+    above their compaction threshold; `pressed` lists only the fullest of them. `jobs_failed`, `summaries`, `levels` and
+    `degraded_summaries` count from `since` on. Hours without runs are left out of `runs`. `degraded_share` is absent if
+    no summary was made.
     """
 
     since: datetime
@@ -234,7 +235,7 @@ class PlanStep:
     last_seq: int
     # The messages below the summary; more than one range where something protected is skipped.
     ranges: tuple[SeqRange, ...]
-    # How many context items it replaces, and the earlier steps whose summaries are among them.
+    # How many context items the summary replaces, and the earlier steps whose summaries are among them.
     item_count: int
     from_steps: tuple[int, ...]
     source_tokens: int
@@ -244,9 +245,9 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class PlanAlternative:
-    """Another summarizer of the chain, and what the same calls would cost there.
+    """Another configured summarizer, and what the same calls would cost there.
 
-    `cost` is None where no price is configured.
+    `cost` is absent if no price is configured.
     """
 
     summarizer: str
@@ -256,9 +257,10 @@ class PlanAlternative:
 
 @dataclass(frozen=True)
 class PlanOutline:
-    """A dry run in figures: the context before and after, calls and cost.
+    """A planned compaction: sizes of the context before and after, calls and cost.
 
-    Calls, tokens and cost assume that every first answer is accepted; `cost` is None where no price is configured.
+    Calls, tokens and cost assume that every first answer of the model is accepted. `cost` is absent if no price is
+    configured.
     """
 
     plan_id: str
@@ -291,7 +293,7 @@ class PlanOutline:
 
 @dataclass(frozen=True)
 class PlanRecord(PlanOutline):
-    """A dry run with its steps, which can be executed exactly."""
+    """A planned compaction with its steps, which can be executed exactly."""
 
     # SHA-256 of the context items that the steps replace, and the settings in force.
     context_hash: str
@@ -300,9 +302,9 @@ class PlanRecord(PlanOutline):
 
 @dataclass(frozen=True)
 class BoundaryRecord:
-    """Where a host has cut its context, under the host's name for it.
+    """Where a host (agent program) has cut its own context: after `last_seq`.
 
-    The cut is after the message `last_seq`.
+    `host_reference` is the host's own id for this.
     """
 
     conversation_id: int
@@ -316,8 +318,8 @@ class BoundaryRecord:
 class FlushResult:
     """A boundary, and the compaction before it was recorded.
 
-    `created` is false for a boundary that was recorded before. `job` is the compaction in the background: all of it, if
-    so requested, or the rest of a run that reached its limits.
+    `created` is false if the boundary was already recorded. `job` is the compaction in the background: all of it, if
+    this was requested, or the rest of a run that reached its limits.
     """
 
     boundary: BoundaryRecord
@@ -329,9 +331,9 @@ class FlushResult:
 class GapKind(StrEnum):
     """Why the messages of a gap cannot be recovered."""
 
-    # No row has their seq.
+    # The database has no row with these seqs.
     MISSING = "missing"
-    # They are stored, but neither in the active context nor below a summary that is.
+    # The messages are stored, but neither in the active context nor covered by a summary there.
     UNREACHABLE = "unreachable"
 
 
@@ -346,12 +348,12 @@ class CoverageGap:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Whether all messages up to `last_seq` can be recovered.
+    """The result of a coverage check: can all messages up to `last_seq` be recovered?
 
-    Up to there, `stored` messages have a row; each is `summarized`, `raw` in the active context, `inactive` (off the
-    active path since the head was moved), or `unreachable`. `missing` messages have no row. All are counted; the first
-    gaps are listed, and `gaps_left_out` counts the others. `missing_keys` are those of the given keys that no message
-    has.
+    `stored` messages have a row. Each of them is `summarized`, `raw` (in the active context, not summarized),
+    `inactive` (off the active path because the head was moved), or `unreachable`. `missing` counts seqs without a row.
+    All gaps are counted; only the first are listed in `gaps`, and `gaps_left_out` is the number of the others.
+    `missing_keys` are the requested keys that no stored message has.
     """
 
     conversation_id: int

@@ -15,7 +15,7 @@ from conversations.types import AuditRecord
 
 
 class Act(StrEnum):
-    """Operations in the audit log. Only the first four may change stored texts."""
+    """Operations recorded in the audit log; only the first four change stored texts."""
 
     ARCHIVE = "archive"
     THAW = "thaw"
@@ -85,10 +85,10 @@ class AuditLog(Scoped):
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[AuditRecord]:
-        """List acts, newest first, filtered by conversation, kind or target.
+        """List audit entries, newest first. Filter by conversation, kind or target.
 
-        `target` is what was acted upon, named as in the log: msg_12, repair_..., key 7. NotFound if there is no such
-        conversation.
+        An entry records one administrative operation. `target` is what it was applied to, such as msg_12, repair_... or
+        key 7. Raises NotFound if there is no such conversation.
         """
         entries = self.scope.narrow(AuditEntry.objects.order_by("-audit_id"))
         if conversation_id is not None:

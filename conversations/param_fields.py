@@ -38,6 +38,8 @@ MOST_DIGITS = 1000
 # The JSON Schema format that marks a conversation's id; the command line and MCP also accept its session there.
 CONVERSATION_ID = "conversation-id"
 NEXT = "Where to continue: the next_cursor of the previous page."
+ONLY_THIS = "Only this conversation. Default: all of the workspace."
+MOST_ON_A_PAGE = "Maximum number of items on a page."
 # The most errors reported of one request.
 MOST_ERRORS = 100
 
@@ -86,7 +88,7 @@ class Params(BaseModel):
         for error in wrong.errors(include_url=False)[:MOST_ERRORS]:
             sentence = sentence_of(error)
             if error["type"] == "extra_forbidden":
-                sentence = f"There is no such field here; those are {', '.join(cls.fields_beside(error))}."
+                sentence = f"There is no such field here; the fields are {', '.join(cls.fields_beside(error))}."
             errors.setdefault(path_of(error), []).append(sentence)
         return errors
 
@@ -116,13 +118,13 @@ _SENTENCES = {
     "string_type": "This must be a text, not {noun}.",
     **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type"), "This must be an object, not {noun}."),
     **dict.fromkeys(("list_type", "tuple_type"), "This must be a list, not {noun}."),
-    "greater_than_equal": "This must be {ge} at least.",
+    "greater_than_equal": "This must be at least {ge}.",
     "greater_than": "This must be above {gt}.",
-    "less_than_equal": "This may be {le} at most.",
+    "less_than_equal": "This must be at most {le}.",
     "string_too_short": "This must not be empty.",
-    "string_too_long": "This may have {max_length} characters at most.",
-    "too_long": "This may have {max_length} values at most.",
-    "string_unicode": "This must not hold half of a surrogate pair.",
+    "string_too_long": "This may have at most {max_length} characters.",
+    "too_long": "This may have at most {max_length} values.",
+    "string_unicode": "This must not contain half of a surrogate pair.",
     **dict.fromkeys(("enum", "literal_error"), "{shown} is none of {choices}."),
     "value_error": "{error}",
 }
@@ -132,7 +134,7 @@ def sentence_of(error: ErrorDetails) -> str:
     """The sentence for one of pydantic's errors, with the given value where it helps."""
     given, context = error["input"], error.get("ctx", {})
     if context.get("pattern") == NO_NUL:
-        return "This must not hold NUL characters."
+        return "This must not contain NUL characters."
     values = {"shown": _shown(given), "noun": noun_of(given), "instead": _instead(given), **context}
     if "expected" in context:
         values["choices"] = context["expected"].replace(" or ", ", ").replace("'", "")
@@ -171,7 +173,7 @@ def _number(value: Any, info: ValidationInfo) -> Any:
         except OverflowError:
             value = math.inf
     if type(value) is float and not math.isfinite(value):
-        raise ValueError("This is too large a number.")
+        raise ValueError("This number is too large.")
     return value
 
 
@@ -182,8 +184,8 @@ def _flag(value: Any, info: ValidationInfo) -> Any:
 def _conversation_id(value: Any, info: ValidationInfo) -> Any:
     number = _whole_number(value, info)
     if isinstance(number, str):
-        where = "conversations/find/?session_id=... finds that of a session"
-        raise ValueError(f"This must be a conversation's number{_instead(number)}; {where}.")
+        where = "conversations/find/?session_id=... returns the id of a session's conversation"
+        raise ValueError(f"This must be a conversation's id, a whole number{_instead(number)}; {where}.")
     return number
 
 
@@ -294,7 +296,7 @@ Moment = Annotated[
     BeforeValidator(_moment),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}),
 ]
-"""A time in ISO 8601; without a zone it is UTC, and a date alone is its midnight."""
+"""A time in ISO 8601. Without a time zone it is in UTC; a date alone is its midnight."""
 JsonObject = dict[str, Any]
 JsonText = Annotated[dict[str, Any], BeforeValidator(_json_text), WithJsonSchema({"type": "string"})]
 """A JSON object as text, so that a query can hold it."""

@@ -10,7 +10,9 @@ from pydantic_core import ErrorDetails
 
 from conversations.formats import MESSAGE_FIELDS, PART_FIELDS, Format, as_fields, detect, read_message
 from conversations.param_fields import (
+    MOST_ON_A_PAGE,
     NEXT,
+    ONLY_THIS,
     WHOLE,
     Bytes,
     ConversationId,
@@ -43,7 +45,9 @@ MOST_BYTES_READ = 8 * 1024**2
 MOST_LINES_READ = 10_000
 MOST_ITEMS = 10_000
 
-_OF_A_NEW_ONE = "An existing conversation keeps its own, as the answer shows."
+_EXPECTED = "Fail with stale_head unless the head is at this seq; 0 if nothing has been appended yet."
+_MIME_TYPE = "The MIME type of the file, such as text/csv. Default: guessed from the name and the content."
+_OF_A_NEW_ONE = "Used only for a new conversation; an existing one keeps its own."
 
 
 class OpenConversationParams(Params):
@@ -56,9 +60,9 @@ class OpenConversationParams(Params):
     project: Name | None = optional(
         "The project that the conversation belongs to; created at its first use. It cannot be changed later."
     )
-    parent_session_id: Name | None = optional("The session of the conversation that this one was opened from.")
+    parent_session_id: Name | None = optional("The session_id of the conversation that this one was opened from.")
     parent_link: Annotated[ParentLink, OneOf] | None = optional(
-        "Its relation to the parent: subagent, which is the default, or fork."
+        "The relation of this conversation to its parent: subagent or fork. Default: subagent."
     )
 
 
@@ -72,22 +76,22 @@ class FindConversationParams(Params):
 
 class ListConversationsParams(Params):
     project: Name = optional("Only conversations of this project.")
-    session_prefix: Name = optional("Only conversations whose session begins with this.")
+    session_prefix: Name = optional("Only conversations whose session_id begins with this text.")
     has_metadata: JsonText = optional("Only conversations whose metadata has these values: a JSON object, as text.")
     updated_since: Moment = optional("Only conversations changed or appended to at this time or later.")
-    newest_first: Flag = optional("Whether to list the conversations opened last first.")
+    newest_first: Flag = optional("List the most recently opened conversations first.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ChangeConversationParams(ConversationParams):
     title: Name = optional("The new title that people see.")
-    metadata: JsonObject = optional("Your own metadata; replaces all previous metadata.")
+    metadata: JsonObject = optional("Your own metadata, as a JSON object. It replaces all previous metadata.")
 
 
 class ConfigureConversationParams(ConversationParams):
     overrides: Overrides = Field(
-        description="Settings for this conversation alone, such as fresh_tail_count; they replace all previous ones."
+        description="Settings for this conversation alone, such as fresh_tail_count. They replace all previous ones."
     )
 
 
@@ -105,13 +109,13 @@ IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
 class AppendMessagesParams(ConversationParams):
     # Declared before `messages`, whose validator needs it.
     format: Annotated[Format, OneOf] = optional(
-        "The format of the messages: LCM's own form, the neutral form, OpenAI chat completions, items of "
-        "OpenAI's Responses API, or Anthropic messages. In any of them a message may have an `idempotency_key`.",
+        "The format of the messages: LCM's own format, the neutral format, OpenAI chat completions, items of "
+        "OpenAI's Responses API, or Anthropic messages. In every format a message may have an `idempotency_key`.",
         # Not passed on: the service gets parsed messages.
         exclude=True,
     )
     messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
-    expected_seq: WholeNumber = optional("Refuse unless the head is at this seq; 0 if nothing has been appended yet.")
+    expected_seq: WholeNumber = optional(_EXPECTED)
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
@@ -148,105 +152,105 @@ def _hint(row: Any) -> str:
         # A list as content occurs in both formats, and nothing else tells them apart.
         forms = _OF_BLOCKS if isinstance(row.get("content"), list) else ()
     named = " or ".join(f'"{each}"' for each in forms)
-    return f' This looks like a message in another form: say so with "format": {named}.' if forms else ""
+    return f' This looks like a message in another format: add "format": {named}.' if forms else ""
 
 
 class MoveHeadParams(ConversationParams):
-    head_seq: WholeNumber = Field(description="The seq that the next message is to follow; 0 to start over.")
-    expected_seq: WholeNumber = optional("Refuse unless the head is at this seq; 0 if nothing has been appended yet.")
-    reason: Name = optional("Why, in a word or two, such as edit, regenerate or clear.")
+    head_seq: WholeNumber = Field(description="The seq of the message that the next one is to follow; 0 to start over.")
+    expected_seq: WholeNumber = optional(_EXPECTED)
+    reason: Name = optional("The reason for the move, in a word or two, such as edit, regenerate or clear.")
 
 
 class ListBranchesParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ForkParams(ConversationParams):
     session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
-    at_seq: WholeNumber = optional("The last message that both conversations share; the head if not given.")
+    at_seq: WholeNumber = optional("The seq of the last message that both conversations share. Default: the head.")
     title: Name = optional("The title of the new conversation.")
 
 
 class AppendEntriesParams(ConversationParams):
     entries: list[JsonObject] = Field(description="1 to 1000 raw entries of the host's transcript, oldest first.")
-    subpath: Name = optional("The transcript file they are from, such as a subagent's; the session's if not given.")
+    subpath: Name = optional("The transcript file of these entries, such as a subagent's. Default: the session's own.")
 
 
 class ListEntriesParams(ConversationParams):
-    subpath: Name = optional("The transcript file, such as a subagent's; the session's if not given.")
+    subpath: Name = optional("The transcript file, such as a subagent's. Default: the session's own.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ListSubpathsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ListMessagesParams(ConversationParams):
     after_seq: WholeNumber = optional("Only messages after this seq.")
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
     cursor: Cursor = optional(NEXT)
 
 
 class ListContextItemsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=MOST_ITEMS), WHOLE] = optional("The most to list.")
+    limit: Annotated[int, Field(ge=1, le=MOST_ITEMS), WHOLE] = optional(MOST_ON_A_PAGE)
 
 
 class MessageParams(Params):
-    message_id: MessageId = Field(description="The message, as 12 or msg_12.")
+    message_id: MessageId = Field(description="The id of the message, as 12 or msg_12.")
 
 
 class GetMessageParams(MessageParams):
-    whole: Flag = optional("Restore the texts that were too long for the message and were stored as files.")
+    whole: Flag = optional("Restore long texts that were moved from the message to files.")
 
 
 class StoreFileParams(ConversationParams):
     content: Bytes = Field(description="The file's bytes, as base64.")
     file_name: Text | None = optional("The name of the file.")
-    mime_type: Text | None = optional("The MIME type of the file, such as text/csv; guessed if not given.")
+    mime_type: Text | None = optional(_MIME_TYPE)
 
 
 class FileParams(Params):
-    file_id: Identifier = Field(description="The file.")
+    file_id: Identifier = Field(description="The file (file_...).")
 
 
 class ListFilesParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ReadFileParams(FileParams):
     offset: WholeNumber = optional("The number of bytes to skip.")
     length: Annotated[int, Field(ge=1, le=MOST_BYTES_READ), WHOLE] = Field(
-        MOST_BYTES_READ, description="The most bytes to give."
+        MOST_BYTES_READ, description="Maximum number of bytes to return."
     )
 
 
 class ReadFileLinesParams(FileParams):
     first_line: Positive = optional("The first line, counted from 1.")
-    line_count: Annotated[int, Field(ge=1, le=MOST_LINES_READ), WHOLE] = optional("The most lines to give.")
+    line_count: Annotated[int, Field(ge=1, le=MOST_LINES_READ), WHOLE] = optional("Maximum number of lines to return.")
 
 
 class BeginUploadParams(ConversationParams):
     byte_size: WholeNumber = Field(description="The size of the whole file in bytes.")
     file_name: Text | None = optional("The name of the file.")
-    mime_type: Text | None = optional("The MIME type of the file, such as text/csv; guessed if not given.")
+    mime_type: Text | None = optional(_MIME_TYPE)
     sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, checked when the upload is finished.")
 
 
 class ListUploadsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class UploadParams(Params):
-    upload_id: Identifier = Field(description="The upload.")
+    upload_id: Identifier = Field(description="The upload (upload_...).")
 
 
 class PutChunkParams(UploadParams):
-    offset: WholeNumber = Field(description="Where in the file the chunk begins: a multiple of chunk_bytes.")
+    offset: WholeNumber = Field(description="The offset in the file where the chunk begins: a multiple of chunk_bytes.")
     content: Bytes = Field(description="The chunk's bytes, as base64.")

@@ -209,8 +209,8 @@ class StorePolicy(Policy):
     max_metadata_bytes: int = 65_536
     large_file_tokens: int = conversation_knob(
         25_000,
-        "A text of a message with more tokens than this is stored as a file, and the message keeps a description of "
-        f"it; 0 for never, otherwise {LEAST_LARGE_TOKENS:,} and above.",
+        "A text of a message with more tokens than this is stored as a file, and a description of the file replaces it "
+        f"in the message; 0 for never, otherwise at least {LEAST_LARGE_TOKENS:,}.",
         low=0,
         high=100_000_000,
     )
@@ -218,8 +218,8 @@ class StorePolicy(Policy):
     def require_possible(self) -> None:
         if 0 < self.large_file_tokens < LEAST_LARGE_TOKENS:
             raise Invalid(
-                f"large_file_tokens must be 0 or at least {LEAST_LARGE_TOKENS:,}: what stands for a file would be no "
-                "shorter than what it holds.",
+                f"large_file_tokens must be 0 or at least {LEAST_LARGE_TOKENS:,}: otherwise the description of a file "
+                "would be no shorter than its text.",
                 code="cannot_be_satisfied",
             )
 
@@ -228,7 +228,7 @@ class StorePolicy(Policy):
 class FilePolicy(Policy):
     """How large files may be, and how they arrive."""
 
-    max_file_bytes: int = knob(2 * 1024**3, "The most bytes one file may have.", low=1024, high=1024**4)
+    max_file_bytes: int = knob(2 * 1024**3, "Maximum size of one file, in bytes.", low=1024, high=1024**4)
     # The bytes of each chunk of an upload but the last; LCM_MAX_REQUEST_BYTES must have room for it.
     upload_chunk_bytes: int = 4 * 1024**2
     # An unfinished upload is deleted after so many hours without a new chunk.
@@ -262,5 +262,5 @@ def typed_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     for name in overrides:
         if name not in owners:
             known = ", ".join(sorted(owners))
-            raise Invalid(f"{str(name)[:80]!r} is not a setting of a conversation; those are {known}.")
+            raise Invalid(f"{str(name)[:80]!r} is not a setting of a conversation; the settings are {known}.")
     return {name: getattr(owners[name]().overridden({name: value}), name) for name, value in overrides.items()}

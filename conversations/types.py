@@ -120,7 +120,7 @@ PART_COLUMNS = tuple(NewPart.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class NewMessage:
-    """One turn to be stored. Without `content`, the text is flattened from the parts."""
+    """A message to store. Without `content`, its text is joined from the parts."""
 
     __pydantic_config__ = INCOMING
 
@@ -160,9 +160,9 @@ class MessageRecord:
     idempotency_key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[PartRecord, ...] = ()
-    # The audit entry of the erasure of its texts; only the message's place and its hashes are left then.
+    # The audit entry of the erasure of its texts; only the message's seq and hashes are left then.
     erased_by_id: int | None = None
-    # It is quarantined, so its texts are withheld.
+    # Whether the message is quarantined; its texts are withheld then.
     quarantined: bool = False
 
     @property
@@ -172,7 +172,7 @@ class MessageRecord:
 
 @dataclass(frozen=True)
 class AppendedMessage:
-    """The place of one appended message; `created` is false if it was stored before."""
+    """The id and seq of an appended message; `created`: it was not stored before."""
 
     message_id: int
     seq: int
@@ -213,8 +213,8 @@ class MovedText:
 class SkippedText:
     """Text that LCM injected into a prompt, left out of an append.
 
-    `position` is the message's place in the request, from 1. `is_whole`: the message held nothing else, so that none
-    was stored for it.
+    `position` is the position of the message in the request, counted from 1. `is_whole`: the message had no other text,
+    so no message was stored for it.
     """
 
     position: int
@@ -226,7 +226,7 @@ class SkippedText:
 class AppendResult:
     """The result of an append; `moved` lists the texts that were moved to files.
 
-    `messages` are the stored ones; `skipped` lists the texts of the request that were not stored.
+    `messages` are the stored messages; `skipped` lists texts that LCM had injected, which were not stored again.
     """
 
     conversation_id: int
@@ -291,9 +291,9 @@ class NewSummary:
     run_id: str
     file_ids: tuple[str, ...] = ()
     quality: Mapping[str, Any] = field(default_factory=dict)
-    # The share, from 0 to 1, of its sources' paths, identifiers, numbers, codes, addresses and names that it contains.
+    # The share, from 0 to 1, of the sources' paths, identifiers, numbers, codes, addresses and names that it contains.
     retention: float | None = None
-    # Whether it, or one of its sources, was made by a lesser method than configured, so that it should be made again.
+    # Whether it, or one of its sources, was made by a lesser method than configured, so that it should be regenerated.
     is_degraded: bool = False
     # The summary of the same sources that this one replaces.
     supersedes_id: str | None = None
@@ -309,7 +309,7 @@ class SummaryRecord(NewSummary):
     """A stored summary. Immutable."""
 
     created_at: datetime
-    # The audit entry by which its text was erased, together with that of a message it was made from.
+    # The audit entry of the erasure of its text, together with a message it was made from.
     erased_by_id: int | None = None
 
 
@@ -336,13 +336,13 @@ class LargeFileRecord:
     content_hash: str | None = None
     # The audit entry of the erasure of its bytes and its description.
     erased_by_id: int | None = None
-    # It is quarantined, so its bytes, its name and its description are withheld.
+    # Whether the file is quarantined; its bytes, name and description are withheld then.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class UploadRecord:
-    """The progress of an upload; `missing` has the first missing chunks' offsets."""
+    """The progress of an upload; `missing` lists the first missing chunks' offsets."""
 
     upload_id: str
     conversation_id: int
@@ -362,7 +362,7 @@ class UploadRecord:
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """One administrative act: who did what, to which thing, when."""
+    """One audit entry: who did what (`act`) to which `target`, and when."""
 
     audit_id: int
     recorded_at: datetime

@@ -44,11 +44,11 @@ class IntegrityChecker(Scoped):
     def run(
         self, *, conversation_id: int | None = None, extent: ScanMode = ScanMode.FULL, with_plan: bool = False
     ) -> IntegrityReport:
-        """Check one conversation, or all, and keep the report.
+        """Check one conversation, or all, for damage, and keep the report.
 
-        Raises NotFound if it does not exist. Everything is read in one snapshot, so concurrent writes cause no finding.
-        A full check reads everything. An incremental check reads the conversations that have changed since they were
-        last found clean, and only a sample of token counts and files. `with_plan` plans repairs if anything is found.
+        Everything is read in one snapshot, so concurrent writes cause no findings. A full check reads everything. An
+        incremental check reads the conversations that have changed since they were last found clean, and only a sample
+        of token counts and files. `with_plan` plans repairs if anything is found. Raises NotFound.
         """
         started_at = timezone.now()
         rows = self.scope.narrow(Conversation.objects.all())
@@ -87,10 +87,7 @@ class IntegrityChecker(Scoped):
         return scans.scan_record(scan)
 
     def get_scan(self, *, scan_id: int) -> ScanRecord:
-        """Show a background check: its progress, report and plan.
-
-        Raises NotFound if it does not exist.
-        """
+        """Show a background check: its progress, report and plan. Raises NotFound."""
         return scans.scan_record(scans.scan_of(self.scope, scan_id))
 
     def get_state(self) -> IntegrityState:
@@ -125,10 +122,10 @@ class IntegrityChecker(Scoped):
         before_report: str | None = None,
         limit: int = 20,
     ) -> list[ReportOutline]:
-        """List reports in figures, newest first.
+        """List check reports, newest first, with counts but without findings.
 
-        `whole` leaves out checks of single conversations: with extent `full`, the first report shows when everything
-        was last checked. Raises NotFound if the conversation does not exist.
+        `whole` leaves out checks of single conversations. With extent `full` and `whole`, the first report shows when
+        everything was last checked. Raises NotFound if there is no such conversation.
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
@@ -143,10 +140,10 @@ class IntegrityChecker(Scoped):
         return [reports.outline_of(report) for report in found[:limit]]
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:
-        """Show a report with its findings, of one invariant or all, page by page.
+        """Show a check report with a page of its findings. Raises NotFound.
 
-        Raises NotFound if it does not exist. A report lists the first thousand findings of each invariant and counts
-        all.
+        `code` lists only the findings of one invariant. All findings are counted; a report stores the first thousand of
+        each invariant.
         """
         report = reports.report_of(self.scope, report_id)
         held = Quarantine.objects.filter(target=OuterRef("target"), released_at__isnull=True)
@@ -165,9 +162,9 @@ class IntegrityChecker(Scoped):
     def plan_repairs(self, *, report_id: str, ledger_file_id: str | None = None) -> RepairPlanRecord:
         """Plan repair steps for a report's findings, with the values before and after.
 
-        Nothing changes: a person approves steps, and only those are applied. With the id of a stored file that holds a
-        ledger, steps restore damaged and lost texts from it, where they match the hashes. Raises NotFound, and Conflict
-        for a report that is not finished.
+        Nothing changes yet: a person approves steps, and only approved steps are applied. If `ledger_file_id` names a
+        stored ledger, steps restore damaged and lost texts from it where they match the hashes. Raises NotFound;
+        Conflict `report_unfinished` if the check is still running; Invalid `no_ledger`.
         """
         report = reports.report_of(self.scope, report_id)
         if ledger_file_id is not None:

@@ -55,7 +55,7 @@ class CounterChange:
 
 @dataclass(frozen=True)
 class ItemChange:
-    """An item that was removed from the context, or added to it."""
+    """One item that was removed from the context or added to it (`change`)."""
 
     change: str
     conversation_id: int
@@ -66,7 +66,7 @@ class ItemChange:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The changes of a rebuild: all of them counted, the first items listed."""
+    """The changes of a rebuild: all are counted, the first ones listed."""
 
     conversation_id: int
     is_changed: bool
@@ -183,8 +183,8 @@ class Ledgers:
     def rebuild(self, *, conversation_id: int) -> Rebuilt:
         """Derive context and counters again, and return the changes.
 
-        Canonical rows are only read. The answer lists summaries whose recorded range is wrong, which a rebuild cannot
-        correct. Raises NotFound, and Conflict if the lineage contradicts itself.
+        Messages and summaries are only read. The response lists summaries whose recorded range is wrong; a rebuild
+        cannot correct them. Raises NotFound; Conflict `lineage_contradicts_itself`.
         """
         self.scope.conversation(conversation_id)
         lock_conversations([conversation_id])
@@ -244,7 +244,7 @@ class Ledgers:
     @property
     def _workspace(self) -> Workspace:
         if self.scope.workspace_id is None:
-            raise Invalid("A ledger belongs to one workspace; name it.")
+            raise Invalid("A ledger belongs to one workspace; name a workspace.")
         return Workspace.objects.get(pk=self.scope.workspace_id)
 
     def _exporter(self, with_files: bool) -> LedgerExporter:
@@ -268,13 +268,13 @@ class Ledgers:
 
     def _require_ours(self, found: Continuation, conversation_id: int | None, name: str) -> None:
         if found.workspace != self._workspace.name:
-            raise Conflict(f"{name} is a ledger of the workspace {found.workspace[:80]!r}.")
+            raise Conflict(f"{name} is a ledger of workspace {found.workspace[:80]!r}; export to another file.")
         if conversation_id is None and found.is_whole:
             raise Conflict(
                 f"{name} is complete. Only a ledger of one conversation can be continued; export all of them again."
             )
         if conversation_id is not None and found.place.conversations:
-            raise Conflict(f"{name} holds several conversations; it cannot be continued as the ledger of one.")
+            raise Conflict(f"{name} holds several conversations; continue it with --all, or export to another file.")
 
     def _remaining_conversations(self, found: Continuation, conversation_id: int | None, name: str) -> Iterator[int]:
         """Return the ids of the conversations to write, the unfinished one first."""

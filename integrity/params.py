@@ -8,7 +8,9 @@ from pydantic import Field
 
 from conversations.audit import Act
 from conversations.param_fields import (
+    MOST_ON_A_PAGE,
     NEXT,
+    ONLY_THIS,
     WHOLE,
     ConversationId,
     Cursor,
@@ -26,19 +28,18 @@ from conversations.params import ConversationParams
 from integrity.policy import MOST_DAYS
 from integrity.types import PlanState, ScanMode
 
-_SHOWN = "The most to list."
 MOST_MESSAGES = 10_000
 MOST_FILES = 1_000
 MOST_ACTS = 1_000
 
 
 class CheckParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     extent: Annotated[ScanMode, OneOf] = optional(
-        "full: everything. incremental: what has changed since it was last found clean, and samples of the rest."
+        "full: everything. incremental: conversations that have changed since they were last found clean, and samples."
     )
     with_plan: Flag = optional("Plan repairs, if anything is found.")
-    background: Flag = optional("Queue the check for a worker and return the scan at once.")
+    background: Flag = optional("Queue the check for a background worker and return the scan at once.")
 
 
 class NoParams(Params):
@@ -46,40 +47,40 @@ class NoParams(Params):
 
 
 class ScanParams(Params):
-    scan_id: Positive = Field(description="The scan.")
+    scan_id: Positive = Field(description="The id of the scan, a background check.")
 
 
 class ListReportsParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     extent: Annotated[ScanMode, OneOf] = optional("Only checks of this extent.")
-    whole: Flag = optional("Only checks of the whole workspace, none of a single conversation.")
+    whole: Flag = optional("Only checks of the whole workspace, not of single conversations.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(_SHOWN)
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ReportParams(Params):
-    report_id: Identifier = Field(description="The report.")
+    report_id: Identifier = Field(description="The check report (report_...).")
     code: Identifier | None = optional("Only the findings of this invariant.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(_SHOWN)
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class PlanRepairsParams(Params):
-    report_id: Identifier = Field(description="The report.")
+    report_id: Identifier = Field(description="The check report (report_...).")
     ledger_file_id: Identifier | None = optional(
-        "A stored file with a ledger, from which to restore what was damaged or lost."
+        "A stored file that holds a ledger, from which to restore damaged or lost texts."
     )
 
 
 class RepairParams(Params):
-    repair_id: Identifier = Field(description="The repair plan.")
+    repair_id: Identifier = Field(description="The repair plan (repair_...).")
 
 
 class ListRepairsParams(Params):
-    report_id: Identifier = optional("The report; those of all reports without one.")
+    report_id: Identifier = optional("Only plans for this check report. Default: plans for all reports.")
     state: Annotated[PlanState, OneOf] = optional("Only plans in this state.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(_SHOWN)
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ApproveRepairsParams(RepairParams):
@@ -90,15 +91,15 @@ class ApproveRepairsParams(RepairParams):
 
 
 class ListQuarantinesParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     released: Flag = optional("Whether to include released quarantines.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(_SHOWN)
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class QuarantineParams(Params):
-    id: Identifier = Field(description="The message, summary, part or file.")
-    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason, kept for later readers.")
+    id: Identifier = Field(description="The message, summary, part or file to withhold.")
+    reason: Annotated[Text, Field(max_length=500)] = Field(description="The reason; later readers of the list see it.")
 
 
 class ReadQuarantinedParams(Params):
@@ -106,18 +107,18 @@ class ReadQuarantinedParams(Params):
 
 
 class ReleaseParams(Params):
-    quarantine_id: Positive = Field(description="The quarantine.")
+    quarantine_id: Positive = Field(description="The quarantine's id.")
 
 
 class SetRetentionParams(Params):
     cold_after_days: Annotated[int, Field(ge=1, le=MOST_DAYS), WHOLE] | None = optional(
-        "Days without use after which texts go cold; the site's default if not given."
+        "Days without use after which texts move to the cold tier. Default: the site's setting."
     )
 
 
 class PreviewErasureParams(ConversationParams):
-    from_seq: Positive | None = optional("The first message of a range.")
-    to_seq: Positive | None = optional("The last message of the range.")
+    from_seq: Positive | None = optional("The seq of the first message of a range.")
+    to_seq: Positive | None = optional("The seq of the last message of the range.")
     message_ids: Annotated[list[MessageId], Field(max_length=MOST_MESSAGES)] = optional(
         "Messages by their ids, in addition to the range."
     )
@@ -134,8 +135,8 @@ class EraseParams(Params):
 
 
 class ListActsParams(Params):
-    conversation_id: ConversationId | None = optional("Only acts on this conversation.")
-    act: Annotated[Act, OneOf] | None = optional("Only acts of this kind.")
-    target: Identifier | None = optional("Only acts on this target, such as msg_12, repair_... or key 7.")
+    conversation_id: ConversationId | None = optional("Only entries about this conversation.")
+    act: Annotated[Act, OneOf] | None = optional("Only entries about this kind of operation.")
+    target: Identifier | None = optional("Only entries about this target, such as msg_12, repair_... or key 7.")
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional("The most acts to list.")
+    limit: Annotated[int, Field(ge=1, le=MOST_ACTS), WHOLE] = optional(MOST_ON_A_PAGE)

@@ -18,9 +18,9 @@ class Severity(StrEnum):
 
     # A message is missing, altered, or cannot be reached.
     CRITICAL = "critical"
-    # Messages are complete, but context or lineage contradict them; both can be derived again.
+    # Messages are complete, but the context or the lineage contradicts them; both can be derived again.
     ERROR = "error"
-    # A figure is wrong and can be counted again.
+    # A count is wrong and can be counted again.
     WARNING = "warning"
 
 
@@ -75,7 +75,7 @@ class StepState(StrEnum):
 class Finding:
     """One violation of an invariant.
 
-    `conversation_id` is None for rows of no conversation.
+    `conversation_id` is absent for rows that belong to no conversation.
     """
 
     conversation_id: int | None
@@ -85,7 +85,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class InvariantResult:
-    """The result of one invariant: number of violations, first findings, cost."""
+    """The result of one invariant: number of violations, first findings, duration."""
 
     code: str
     severity: Severity
@@ -97,14 +97,14 @@ class InvariantResult:
 
 @dataclass(frozen=True)
 class ReportOutline:
-    """One check in figures: what it covered, and how many findings it has."""
+    """One check: what it covered, and the number of its findings."""
 
     report_id: str
     extent: ScanMode
-    # None for a check of a whole workspace, or of everything.
+    # Absent for a check of a whole workspace, or of everything.
     conversation_id: int | None
     started_at: datetime
-    # None while a scan is running.
+    # Absent while a scan is running.
     finished_at: datetime | None
     conversations_checked: int
     messages_checked: int
@@ -116,10 +116,10 @@ class ReportOutline:
 class IntegrityState:
     """How much was checked, and whether any damage is known.
 
-    `is_clean` is true only after a finished full check of everything without known damage since; None if there was no
-    such check. `conversations_checked` and `messages_checked` were checked at some time;
-    `messages_since_whole_check` were added after the last full check of everything. `repair_plans_proposed` are
-    those with steps that wait for a decision.
+    `is_clean` is true only after a finished full check of everything without known damage since; absent if there was no
+    such check. `conversations_checked` and `messages_checked` count what was checked at some time,
+    `messages_since_whole_check` the messages added after the last full check of everything. `repair_plans_proposed`
+    counts plans with steps that wait for a decision.
     """
 
     conversations: int
@@ -147,7 +147,7 @@ class IntegrityReport(ReportOutline):
     """The result of one check, by invariant.
 
     A check in the foreground reads one snapshot, at `started_at`; a scan in the background reads one for each batch.
-    `unchecked` are conversations whose check timed out.
+    `unchecked` are the conversations whose check timed out.
     """
 
     invariants: tuple[InvariantResult, ...] = ()
@@ -163,7 +163,7 @@ class IntegrityReport(ReportOutline):
 
 @dataclass(frozen=True)
 class FindingRecord:
-    """A finding of a report; if `is_quarantined`, no model is shown its target."""
+    """A finding of a report; `is_quarantined`: its target is withheld from models."""
 
     finding_id: int
     code: str
@@ -178,7 +178,7 @@ class FindingRecord:
 class ReportPage:
     """A report with a page of its findings.
 
-    `next_after_id` continues, or is None at the end.
+    `next_cursor` continues the page; it is absent at the end.
     """
 
     report: IntegrityReport
@@ -201,7 +201,7 @@ class ScanRecord:
     attempts: int
     report_id: str | None
     repair_id: str | None
-    # The report so far; None before a worker has begun.
+    # The report so far; absent before a worker has begun.
     report: ReportOutline | None
 
 
@@ -237,7 +237,7 @@ class Unplanned:
 
 @dataclass(frozen=True)
 class RepairPlanOutline:
-    """A repair plan in figures."""
+    """A repair plan without its steps, only their counts."""
 
     repair_id: str
     report_id: str
@@ -272,9 +272,9 @@ class RepairPlanRecord:
 
 @dataclass(frozen=True)
 class QuarantinedText:
-    """The text of a withheld item, and of a message its record.
+    """The text of a withheld item; for a message, also its record.
 
-    `is_cut` says that a file is longer than its `text`.
+    `is_cut`: the file is longer than this `text`.
     """
 
     id: str
@@ -286,7 +286,7 @@ class QuarantinedText:
 
 @dataclass(frozen=True)
 class QuarantineRecord:
-    """A damaged item that no model is shown until it is released."""
+    """An item whose text is withheld from models until it is released."""
 
     quarantine_id: int
     conversation_id: int

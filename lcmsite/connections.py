@@ -68,7 +68,7 @@ def _database_problem() -> LcmError | None:
         return Unavailable(f"{where} cannot be started: {failure}")
     except (psycopg.Error, OSError) as failure:
         refused = _REFUSAL.search(str(failure))
-        return Unavailable(f"{where} {f'refuses: {refused[1]}' if refused else 'does not answer'}.")
+        return Unavailable(f"{where} {f'refuses: {refused[1]}' if refused else 'does not respond'}.")
     if version < OLDEST:
         return Invalid(f"{where} is PostgreSQL {version}; LCM needs {OLDEST} or newer.", code="misconfigured")
     if is_pooled:
@@ -107,9 +107,9 @@ def _redis_problem() -> LcmError | None:
     except (redis.AuthenticationError, redis.ResponseError) as refusal:
         return Unavailable(f"{where} refuses: {refusal}.")
     except (redis.RedisError, OSError):
-        return Unavailable(f"{where} does not answer.")
+        return Unavailable(f"{where} does not respond.")
     except ValueError:
-        return Invalid(f"{where}: this address cannot be understood.", code="misconfigured")
+        return Invalid(f"{where}: the Redis client cannot read this address.", code="misconfigured")
     return None
 
 

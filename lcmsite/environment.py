@@ -82,67 +82,67 @@ class Deployment:
     """Settings of the deployment: addresses, processes, limits, secrets."""
 
     database_url: str = url(
-        "PostgreSQL 16 or newer, as postgres://user:password@host:port/name; without it LCM runs a server of its own.",
+        "PostgreSQL 16 or newer, as postgres://user:password@host:port/name. Default: LCM runs its own server.",
         schemes=("postgres", "postgresql"),
     )
     redis_url: str = url(
-        "Redis for the queues, as redis://host:port/0; without it they live in the database.",
+        "Redis for the task queues, as redis://host:port/0. Default: the queues are in the database.",
         schemes=("redis", "rediss", "unix"),
         unusable=_unusable_to_redis,
     )
-    data_dir: str = knob("", "The directory for LCM's own files; var/ beside manage.py when not given.")
+    data_dir: str = knob("", "The directory for LCM's own files. Default: var/ beside manage.py.")
     secret_key: str = knob(
-        "", "Django's secret key; when not given, one is made and kept in the data directory.", secret=True
+        "", "Django's secret key. Default: one is created and kept in the data directory.", secret=True
     )
     allowed_hosts: str = knob("localhost,127.0.0.1,[::1]", "The host names that requests may use, separated by commas.")
-    https: bool = knob(False, "A proxy terminates TLS for this site: secure cookies, redirects to HTTPS and HSTS.")
+    https: bool = knob(False, "Whether a proxy terminates TLS: turns on secure cookies, redirects to HTTPS and HSTS.")
     # How long a login lasts.
     session_hours: int = 12
     log_level: str = choice("INFO", "The lowest level that is logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
     log_format: str = choice(
         "auto",
-        "json: one JSON object a line on standard error, and nothing else there. console: readable lines on standard "
-        "error. auto: `lcm up` logs to lcm.log in the data directory.",
+        "json: one JSON object per line on standard error, and nothing else there. console: readable lines on standard "
+        "error. auto: console on a terminal, json elsewhere; `lcm up` logs to lcm.log in the data directory.",
         among=("auto", "json", "console"),
     )
-    host: str = knob("127.0.0.1", "The address `lcm up` listens on.")
-    port: int = knob(8000, "The port `lcm up` listens on.", low=1, high=65535)
+    host: str = knob("127.0.0.1", "The address that `lcm up` listens on.")
+    port: int = knob(8000, "The port that `lcm up` listens on.", low=1, high=65535)
     mcp_port: int = knob(
-        8001, "The port `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
+        8001, "The port that `lcm up` listens on for agents (MCP over HTTP); 0 for none.", low=0, high=65535
     )
     gateway_port: int = knob(
         8002, "The port of the gateway, which forwards agents' model calls; 0 for none.", low=0, high=65535
     )
     gateway_upstreams: str = checked_text(
         DEFAULT_UPSTREAMS,
-        "The only model vendors that the gateway forwards to: NAME=ADDRESS, separated by commas.",
+        "The model vendors that the gateway forwards to, and no others: NAME=ADDRESS, separated by commas.",
         problem_with=problem_with_upstreams,
     )
     gateway_modes: str = checked_text(
         "record",
-        "What the gateway does: off, record, dry-run or assemble; after a comma for one upstream, API or key, as in"
-        " `record,anthropic=assemble,key:7=off`. `+fail_closed` after a mode refuses requests that cannot be"
-        " recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
+        "What the gateway does: off, record, dry-run or assemble. Exceptions for one upstream, API or key follow after"
+        " commas, as in `record,anthropic=assemble,key:7=off`. `+fail_closed` after a mode refuses requests that cannot"
+        " be recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
         problem_with=problem_with_modes,
     )
     # The most bytes of exchanges that the gateway spools on disk while the database is unavailable.
     gateway_spool_bytes: int = 1024**3
-    web_workers: int = knob(2, "Web processes.", low=1, high=64)
+    web_workers: int = knob(2, "Number of web processes.", low=1, high=64)
     # Operations each web process runs at once: at most half of them heavy, and all but one of one caller.
     web_threads: int = 6
-    worker_threads: int = knob(2, "Tasks each queue works on at once.", low=1, high=64)
-    pool_size: int = knob(16, "The most database connections one process keeps.", low=1, high=500)
+    worker_threads: int = knob(2, "Number of tasks that each queue works on at once.", low=1, high=64)
+    pool_size: int = knob(16, "Maximum number of database connections that one process keeps.", low=1, high=500)
     # How long a request waits for a database connection; then it is refused with 503.
     pool_timeout_seconds: int = 5
-    max_request_bytes: int = knob(64 * 1024**2, "The largest request body.", low=64 * 1024, high=1024**3)
+    max_request_bytes: int = knob(64 * 1024**2, "Maximum bytes of a request body.", low=64 * 1024, high=1024**3)
     # With less free space on the disk of the embedded PostgreSQL, writes are refused while reads go on.
     min_free_bytes: int = 256 * 1024**2
     # The largest request body without a valid key or a login.
     max_anonymous_bytes: int = 64 * 1024
     request_timeout_seconds: float = knob(
         20.0,
-        "How long a client may take to send the headers, to send the body (plus a second for each 4 KB), and to "
-        "receive each 64 KB of the response, in seconds.",
+        "Seconds that a client may take to send the headers, to send the body (plus one second for each 4 KB), and to "
+        "receive each 64 KB of the response.",
         low=0.5,
         high=600.0,
     )
@@ -154,35 +154,35 @@ class Deployment:
     max_waiting_requests: int = 200
     s3_bucket: str = knob(
         "",
-        "A bucket for files, in place of the data directory; needs the package django-storages[s3]. boto3 finds the"
-        " credentials.",
+        "An S3 bucket for files, in place of the data directory. It needs the package django-storages[s3]; boto3 finds"
+        " the credentials.",
     )
     s3_endpoint: str = url("The address of an S3-compatible server other than Amazon's.", schemes=("http", "https"))
     anchor_dir: str = knob(
         "",
-        "The directory for anchors, such as write-once storage; anchors/ in the data directory when not given.",
+        "The directory for anchors, such as write-once storage. Default: anchors/ in the data directory.",
     )
     anchor_key_file: str = knob(
         "",
-        "The private key that signs anchors: Ed25519 in PEM, unencrypted. When not given, one is made and kept in the "
-        "data directory.",
+        "The file of the private key that signs anchors: Ed25519 in PEM, unencrypted. Default: one is created and kept "
+        "in the data directory.",
     )
     metrics_token: str = knob(
-        "", "The bearer token that `/metrics` requires; without one, only this machine may read it.", secret=True
+        "", "The bearer token that `/metrics` requires. Default: none; only this machine may read it.", secret=True
     )
     rate_limit: int = knob(
         30_000,
-        "The most requests a minute that one key may make; 0 for no limit.",
+        "Maximum number of requests per minute of one key; 0 for no limit.",
         low=0,
         high=1_000_000,
     )
     conversation_defaults: str = knob(
         "",
         "Site-wide defaults of conversation settings, as a JSON object such as "
-        '{"leaf_chunk_tokens": 10000}; `lcm configure` sets them for one conversation.',
+        '{"leaf_chunk_tokens": 10000}. `lcm configure` sets them for one conversation.',
     )
-    api_key: str = knob("", "The API key the command line sends.", secret=True)
-    workspace: str = knob("", "The workspace the command line works in.")
+    api_key: str = knob("", "The API key that the command line uses.", secret=True)
+    workspace: str = knob("", "The workspace that the command line works in.")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Environment:
             is_file = name != variable.name
             try:
                 if is_file and variable.name in given:
-                    raise ValueError(f"{variable.name} is set too, and only one of the two may be")
+                    raise ValueError(f"{variable.name} is also set; set only one of the two")
                 values[variable.name] = variable.parse_file(SecretFile(text)) if is_file else variable.parse(text)
             except ValueError as wrong:
                 problems.append(_unusable(name, variable, wrong))
@@ -351,7 +351,7 @@ def variables() -> dict[str, Variable]:
 TITLES: Mapping[type, str] = {
     StorePolicy: "What is stored",
     FilePolicy: "Files",
-    CompactionPolicy: "Making room",
+    CompactionPolicy: "Compaction",
     HistoryPolicy: "Memory across conversations",
     ModelsPolicy: "Language models",
     EmbedderPolicy: "Semantic search",
@@ -389,7 +389,7 @@ def _unknown(name: str, known: Iterable[str]) -> Error:
 def _unusable(name: str, variable: Variable, wrong: ValueError) -> Error:
     otherwise = f" (default: {variable.default})" if variable.default not in ("", None) else ""
     return Error(
-        f"{name}: {wrong}. LCM does not start until it is put right or removed{otherwise}.",
+        f"{name}: {wrong}. LCM does not start until this is corrected or removed{otherwise}.",
         hint=variable.knob.metadata["help"],
         id="lcm.E002",
     )

@@ -22,7 +22,7 @@ from retrieval.assembly.types import AssembledContext
 
 @dataclass(frozen=True)
 class Turn:
-    """The result of a turn; `appended` is None if it appended nothing."""
+    """The result of a turn: the appended messages, if any, and the context."""
 
     conversation_id: int
     head_seq: int
@@ -57,10 +57,10 @@ class Turns:
     ) -> Turn:
         """Append these messages and assemble the context, in one transaction.
 
-        `head_seq` first moves the head to that message, to edit a turn or to answer it again. An `idempotency_key`
-        gives every message without a key one derived from it: repeating the turn then stores nothing, moves nothing
-        and returns the present context. Raises what appending, moving the head and assembling raise; any error rolls
-        everything back.
+        `head_seq` first moves the head to that message, to edit a turn or to answer it again. `idempotency_key` is a
+        key for the whole turn: each message without a key of its own gets one derived from it. A repeated turn then
+        stores nothing, moves nothing and returns the present context. The errors are those of `append`, `rewind` and
+        `assemble`; any error rolls everything back.
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)

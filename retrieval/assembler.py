@@ -69,19 +69,20 @@ class ContextAssembler:
         as_of: int | str | datetime | None = None,
         keep_receipt: bool = False,
     ) -> AssembledContext:
-        """Assemble a context within `budget` tokens, or within its model's budget.
+        """Assemble a context within `budget` tokens (default: its model's budget).
 
         System messages, the fresh tail (the newest turns) and a pinned question are always included; `over_budget` is
-        set if they alone exceed the budget. The rest is filled newest first. With a query, messages that match it come
-        before that, verbatim even where a summary stands for them, and a long message that would crowd out others is
-        cut to its best passage, headed by its position and how to open the rest. That includes the fresh tail, if it
-        leaves less than a quarter of the budget, but never the newest question or what follows it. `reserve` tokens of
-        the budget are left for the model's answer.
+        true if they alone exceed the budget. The rest is filled, newest first.
+        With a `query`, matching messages are added before older context, verbatim, even if a summary replaces them
+        there. A long message is cut to its best passage if it would crowd out others; a header line gives the position
+        and how to read the rest. The fresh tail is cut, too, if it leaves less than a quarter of the budget. The newest
+        question and what follows it are never cut. `reserve` tokens of the budget are left for the model's answer.
 
-        A `format` renders the context as messages for OpenAI's or Anthropic's API; `repairs` lists what had to be
-        changed for that, and tokens are counted before rendering. `as_of` returns a past context: as of a seq (until
-        the next message was recorded), a time, or the end of a run; budget and fresh tail are the current settings, and
-        `note` says so. `keep_receipt` stores the receipt; a conversation keeps its newest 200.
+        `format` renders the context as messages for OpenAI's or Anthropic's API; `repairs` lists the changes that the
+        API made necessary. Tokens are counted before rendering. `as_of` returns a past context: at a seq (until the
+        next message was recorded), at a time, or at the end of a run. Budget and fresh tail follow the current
+        settings, as `note` says. `keep_receipt` stores the receipt; a conversation keeps only its newest
+        200.
 
         Raises NotFound; Invalid for a moment that does not exist, and for a reserve that leaves nothing of the budget.
         """
@@ -120,12 +121,13 @@ class ContextAssembler:
     def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
         """Compare two receipts: items added, items removed, changed token costs.
 
-        Raises NotFound; Invalid if they are of different conversations.
+        Raises NotFound; Invalid if they belong to different conversations.
         """
         before, after = self.get_receipt(receipt_id=receipt_id), self.get_receipt(receipt_id=other)
         if before.conversation_id != after.conversation_id:
             raise Invalid(
-                f"other: {other} is of conversation {after.conversation_id}, {receipt_id} of {before.conversation_id}."
+                f"other: {other} is of conversation {after.conversation_id}, but {receipt_id} of "
+                f"{before.conversation_id}. Compare two receipts of one conversation."
             )
         return difference(before, after)
 
@@ -141,15 +143,17 @@ class ContextAssembler:
     ) -> RecallSection:
         """Recall earlier sessions, and what the host cut from this conversation.
 
-        Call this at the start of a session, with its project or its conversation. The newest earlier sessions of the
-        project come in detail, older ones as arc and epoch summaries, cut to their first sentences where tokens are
-        short; with a `query`, sessions that match it come first. Of the conversation itself come summaries of what its
-        host has cut, headed `## Session History (Compressed)`: leaf summaries of the newest messages, the deepest
-        summaries of all before them. Everything fits in a `share` of the budget; the conversation's own past is served
-        first. Each summary carries its id, to be opened by; those that do not fit are listed. A conversation without a
-        project gets its own past alone; without conversation and project, sessions of all projects are recalled.
-        `marked` wraps the text in an element that LCM recognizes and does not store when the host sends it back as
-        part of the conversation. Raises NotFound.
+        Call this at the start of a session, with its project or its conversation. A host is the agent program that uses
+        LCM. The newest earlier sessions of the project are given in detail, older ones as arc and epoch summaries; if
+        one does not fit, only its first sentences are given. With a `query`, sessions that match it come first.
+
+        For the conversation itself, summaries of the messages that the host cut follow under the heading
+        `## Session History (Compressed)`: leaf summaries of the newest of them, the deepest summaries of the older
+        ones. The text takes at most a `share` of the budget, and the conversation's own past has priority. Each summary
+        has an id with which to open it; summaries that do not fit are listed by id. A conversation without a project
+        gets only its own past; without conversation and project, sessions of all projects are recalled. `marked` wraps
+        the text in an element that LCM recognizes: if the host sends it back in a message, it is not stored. Raises
+        NotFound.
         """
         count = TokenEstimator.from_settings().count
         own, past = NO_SECTION, PastSection()
@@ -236,7 +240,7 @@ class ContextAssembler:
         tokens, source = _budget(conversation, policy, budget)
         room = tokens - reserve
         if room < 1:
-            raise Invalid(f"reserve: {tokens} tokens of budget less {reserve} of reserve leave {room} for the context.")
+            raise Invalid(f"reserve: a budget of {tokens} less {reserve} leaves {room} tokens; give a smaller reserve.")
         window = read_window(slots, budget=room, policy=policy)
         groups = window.groups
         if hits:

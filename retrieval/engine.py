@@ -82,18 +82,19 @@ class RetrievalEngine:
     ) -> GrepResult:
         """Search messages, summaries and files in one, several or all conversations.
 
-        Full text takes words, "phrases", `or` and -exclusions, best match first; for a sentence, or if too few texts
-        hold every word, texts with any of them are returned, and `relaxed` is set. A regular expression returns the
-        newest match first. A page holds at most `limit` matches and `max_tokens` tokens; the cursor continues it. A
-        filter on a property of messages alone, such as their roles, excludes everything else. Raises Invalid for a
-        query that cannot be searched and for contradictory filters, NotFound for an unknown conversation or summary;
-        an error with the code `search_timeout` if it takes too long.
+        Full text takes words, "phrases", `or` and -exclusions, and returns the best match first. If the query is a
+        sentence, or too few texts contain every word, texts with any of the words are returned, and `relaxed` is true.
+        A regular expression returns the newest match first. A page holds at most `limit` matches and `max_tokens`
+        tokens; `next_cursor` continues it. A filter that only messages have, such as roles, excludes summaries and
+        files.
 
-        Messages in cold storage are in no index; `cold_messages` counts them. With `cold`, only these are searched,
-        newest first, for all of the words or the expression, over as many pages as it takes.
+        Only the active path of each conversation is searched; the branch `all` also searches messages off the active
+        path. Messages in cold storage are not indexed; `cold_messages` counts them. `cold` searches only cold messages,
+        newest first, for all of the words or for the regular expression. Its pages may have few matches or none: follow
+        `next_cursor` to the end.
 
-        Only the active path of each conversation is searched; with the branch `all`, abandoned branches and what the
-        head was moved back from as well.
+        Raises Invalid `invalid_params` for a query without words and for contradictory filters; Invalid `bad_pattern`;
+        NotFound for an unknown conversation or summary; Invalid `search_timeout` if the search takes too long.
         """
         request = SearchRequest(
             query,
@@ -122,11 +123,11 @@ class RetrievalEngine:
     def describe(self, *, id: str, token_cap: int | None = None, cursor: str | None = None) -> Description:
         """Describe a summary, message, file, run or conversation, and its relations.
 
-        A summary comes with its text, a message with a page of its exact text of at most `token_cap` tokens, which the
-        returned cursor continues. A session, arc or epoch summary (ses_...) comes with its sources. A conversation is
-        named by its id, such as `conv_7`, or by its session; a name that is both is taken as the id. An id may also be
-        embedded in a text, such as a summary's element. Raises NotFound for an id that does not exist or that the
-        caller may not see; Invalid (`bad_cursor`) for a cursor of another message.
+        A summary is returned with its text. A message is returned with a page of its exact text, at most `token_cap`
+        tokens; `next_cursor` continues it. A session, arc or epoch summary (ses_...) is returned with its sources. Name
+        a conversation by its id, such as `conv_7`, or by its session; a name that is both is read as the id. The id may
+        also be part of a longer text, such as a summary's element. Raises NotFound if the id does not exist or the
+        caller may not see it; Invalid `bad_cursor` for a cursor of another message.
         """
         described = describe(id, scope=self.scope)
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).description(
@@ -134,10 +135,11 @@ class RetrievalEngine:
         )
 
     def describe_range(self, *, conversation_id: int, from_seq: int, to_seq: int) -> RangeDescription:
-        """Describe which summaries and messages cover a range, and what opening costs.
+        """List the summaries and messages that cover a range, and the cost to open them.
 
-        The covering summaries come with their text, how many messages of the range they stand for and how far they
-        reach beyond it. Raises NotFound for an unknown conversation, Invalid for a range that runs backwards.
+        The cost is in tokens. Each summary is returned with its text, the number of messages of the range that it
+        covers, and how far it extends beyond the range. Raises NotFound for an unknown conversation; Invalid if
+        `to_seq` is before `from_seq`.
         """
         return describe_range(
             conversation_id=conversation_id,
@@ -158,12 +160,12 @@ class RetrievalEngine:
     ) -> Impact:
         """List what depends on a message, a summary or a file, by distance.
 
-        If it were wrong, so might these be: at distance 1 they WILL BREAK, at 2 they are LIKELY AFFECTED, and further
-        on they MAY NEED TESTING. Upstream goes to what derives from it: from a file to the messages that name it, from
-        messages to summaries, and on to the session, arc and epoch summaries of its project. Downstream goes to what it
-        was made from. A link has the confidence of the summary made by it: 0.7 at the normal level, 0.5 at aggressive,
-        0.3 at deterministic; links below `min_confidence` are not followed. All are counted, the nearest `limit` are
-        listed. Raises NotFound.
+        The result lists what may be wrong if this item is wrong: at distance 1 it WILL BREAK, at 2 it is LIKELY
+        AFFECTED, and further on it MAY NEED TESTING. Upstream (the default) follows links to what derives from the
+        item: from a file to the messages that name it, from messages to summaries, and on to the session, arc and epoch
+        summaries of the project. Downstream follows links to the item's sources. The confidence of a link is that of
+        the summary made by it: 0.7 at the normal level, 0.5 at aggressive, 0.3 at deterministic. Links below
+        `min_confidence` are not followed. All items are counted; only the nearest `limit` are listed. Raises NotFound.
         """
         return impact(
             id,
@@ -186,11 +188,11 @@ class RetrievalEngine:
     ) -> About:
         """Gather what mentions a name or an identifier, best match first.
 
-        Returns the messages and summaries that contain it verbatim, in one conversation or the whole workspace, with
-        their ids, sessions and times, within `max_tokens` tokens: short ones whole, of others the piece around the
-        match. With an `aspect`, only those that mention it too, if there are any; a `question` ranks them. Cite the
-        ids; describe reads a message in full, expand opens a summary. No model is called. Raises Invalid for a name
-        that cannot be searched for, NotFound for an unknown conversation.
+        It returns the messages and summaries that contain the name verbatim, with their ids, sessions and times, within
+        `max_tokens` tokens. Short texts are returned in full, long ones as an excerpt around the match. `aspect` keeps
+        only texts that also contain these words, if there are any. `question` ranks the results. Cite the ids; describe
+        reads a message in full, expand opens a summary. No language model is called. Raises Invalid `invalid_params`
+        for a name without a word or number; NotFound for an unknown conversation.
         """
         grep = Grep(policy=self.policy, scope=self.scope, tokens=self.tokens)
         return about(
@@ -215,10 +217,10 @@ class RetrievalEngine:
     ) -> ExpandResult:
         """Open a summary: a page of its sources, in order, within `token_cap` tokens.
 
-        `depth` levels are opened, all of them with -1. The returned cursor continues exactly where the page stopped, so
-        that every byte can be read. With `keep_ends`, a page that cannot hold everything still ends with the very last
-        item; `gap` says what was skipped, and the cursor continues there. Raises NotFound; Invalid (`bad_cursor`) for a
-        cursor of another expansion.
+        `depth` is the number of levels to open; -1 opens all. `next_cursor` continues exactly where the page stopped,
+        so that every byte can be read. With `keep_ends`, a page that cannot hold everything still ends with the very
+        last item; `gap` names the skipped messages, and the cursor continues at the start of the gap. Raises NotFound;
+        Invalid `bad_cursor` for a cursor of another expansion.
         """
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
             summary_id=summary_id,
@@ -245,11 +247,11 @@ class RetrievalEngine:
     ) -> RangeExpansion:
         """Open a range of messages: a page in order, within `token_cap` tokens.
 
-        The first layer is the active context, where summaries stand for the older messages. `depth` layers are opened,
-        all of them with -1; `include_messages` adds the messages of these layers. `only_messages` returns every message
-        of the range and no summaries. The cursor and `keep_ends` are those of `expand`; all pages go through the
-        context as it was at the first, whatever is compacted meanwhile. Raises NotFound; Invalid for a range that runs
-        backwards, and (`bad_cursor`) for a cursor of another expansion.
+        Level 1 is the active context, in which summaries replace older messages. `depth` is the number of levels to
+        open; -1 opens all. `include_messages` adds the messages of these levels. `only_messages` returns every message
+        of the range and no summaries. The cursor and `keep_ends` work as in `expand`. All pages use the context as it
+        was at the first page, even if a compaction changes it meanwhile. Raises NotFound; Invalid if `to_seq` is before
+        `from_seq`; Invalid `bad_cursor` for a cursor of another expansion.
         """
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).range_page(
             conversation_id=conversation_id,
@@ -277,11 +279,12 @@ class RetrievalEngine:
         with_messages: bool = True,
         resolution: int | None = None,
     ) -> LineageWindow:
-        """Read the lineage between two seqs: summaries, raw stretches, few messages.
+        """Read the lineage between two seqs: summaries and messages not summarized.
 
-        Without seqs it is the whole history. `as_of_run` reads it as of the end of that run. `resolution` is how many
-        columns a drawing of the window has: summaries narrower than one column, and outside the active context, come
-        in bundles. Raises NotFound; Invalid for a window that runs backwards.
+        Default: the whole conversation. In a small window, single messages are listed. `as_of_run` reads the lineage as
+        it was at the end of that run. `resolution` is the number of columns of a drawing: summaries that are narrower
+        than one column and not in the active context are returned in bundles. Raises NotFound; Invalid if `to_seq` is
+        before `from_seq`.
         """
         return lineage_window(
             conversation_id=conversation_id,
@@ -301,9 +304,9 @@ class RetrievalEngine:
         page: int = 1,
         limit: int = 25,
     ) -> ConversationPage:
-        """List the workspace's conversations with their context and its pressure.
+        """List the workspace's conversations, each with the tokens of its context.
 
-        `query` matches titles and the names of sessions.
+        `query` matches titles and session ids.
         """
         return browse(
             query=query,

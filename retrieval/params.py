@@ -9,8 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from conversations.content.lossless_values import NO_NUL
 from conversations.formats.rendered import MessageFormat
 from conversations.param_fields import (
+    MOST_ON_A_PAGE,
     NEXT,
     NUMBER,
+    ONLY_THIS,
     WHOLE,
     ConversationId,
     Cursor,
@@ -43,6 +45,10 @@ MOST_IDS = 50
 LEAST_ROOM = 32
 LONGEST_QUESTION = 10_000
 
+_BUDGET = "Maximum number of tokens of the context. Default: the budget of the conversation's model."
+_FORMAT = "The format of the context's messages, such as a vendor's. Default: LCM's own items."
+_RESERVE = "The number of tokens of the budget to leave for the model's answer."
+_RECEIPT = "Whether to store the receipt, so that it can be compared with other receipts later."
 Query = Annotated[Text, Field(max_length=LONGEST_QUERY)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE]
 MostListed = Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE]
@@ -50,13 +56,13 @@ FEW = Field(max_length=MOST_NAMED)
 
 
 class GrepParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
-    query: Query = Field(description="What to look for.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
+    query: Query = Field(description="What to search for.")
     mode: Literal["full_text", "regex", "semantic", "hybrid"] = optional(
-        "full_text: words in websearch syntax. regex: a regular expression. semantic: messages by meaning, hybrid: by "
-        "words and meaning; both need an embedder set up by the operator."
+        "full_text: words in websearch syntax. regex: a regular expression. semantic: messages by meaning. hybrid: by "
+        "words and meaning. The last two need an embedder, set up by the site administrator."
     )
-    scope: Annotated[GrepScope, OneOf] = optional("Where to look; both is messages and summaries.")
+    scope: Annotated[GrepScope, OneOf] = optional("What to search: both means messages and summaries.")
     conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")
     since: Moment = optional("Only matches from this time or later, such as 2026-01-31T09:00:00Z.")
     until: Moment = optional("Only matches from before this time.")
@@ -70,40 +76,40 @@ class GrepParams(Params):
     depth: WholeNumber = optional("Only summaries of this depth; 0 for those made from messages.")
     under: Identifier = optional("Only sources of this summary, at any depth.")
     sort: Annotated[GrepSort, OneOf] = optional(
-        "Default: relevance, or recency for a regular expression. hybrid is relevance that favours newer matches.",
+        "hybrid: relevance that favours newer matches. Default: relevance; recency for regex and with cold.",
     )
-    limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("The most matches to give.")
-    max_tokens: Tokens | None = optional("The most tokens to give.")
+    limit: Annotated[int, Field(ge=1, le=MOST_MATCHES), WHOLE] = optional("Maximum number of matches on a page.")
+    max_tokens: Tokens | None = optional("Maximum number of tokens on a page.")
     cursor: Cursor | None = optional(NEXT)
     branch: Annotated[BranchChoice, OneOf] = optional(
-        "active: only the active path of each conversation. all: every branch, abandoned ones too."
+        "active: only the active path of each conversation. all: also messages off the active path."
     )
-    cold: Flag = optional("Whether to search only the messages in the cold tier.")
+    cold: Flag = optional("Search only the messages in the cold tier.")
 
 
 Phrase = Annotated[Text, Field(max_length=500)]
 
 
 class AboutParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     entity: Phrase = Field(description="A name or an identifier: a person, a path, a function, a number.")
-    aspect: Phrase = optional("Only texts that also have these words, if there are any.")
+    aspect: Phrase = optional("Only texts that also contain these words, if there are any.")
     question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = optional("The question to rank the results by.")
-    max_tokens: Tokens = optional("The most tokens to give.")
+    max_tokens: Tokens = optional("Maximum number of tokens to return.")
 
 
 class DescribeParams(Params):
     id: Identifier = Field(
-        description="A summary (sum_...), a message (msg_...), a file (file_...), a run (run_...), a summary "
-        "of a session, an arc or an epoch (ses_...), a conversation (conv_...) or its session."
+        description="A summary (sum_...), a message (msg_...), a file (file_...), a compaction run (run_...), a "
+        "summary of a session, an arc or an epoch (ses_...), a conversation (conv_...) or its session_id."
     )
-    token_cap: Tokens = optional("The most tokens of a message's text to give.")
+    token_cap: Tokens = optional("Maximum number of tokens of a message's text to return.")
     cursor: Cursor | None = optional(NEXT)
 
 
 class RangeParams(ConversationParams):
-    from_seq: Positive = Field(description="The first message of the range.")
-    to_seq: Positive = Field(description="The last message of the range.")
+    from_seq: Positive = Field(description="The seq of the first message of the range.")
+    to_seq: Positive = Field(description="The seq of the last message of the range.")
 
 
 class DescribeRangeParams(RangeParams):
@@ -114,10 +120,10 @@ class ImpactParams(Params):
     id: Identifier = Field(
         description="A message (msg_...), a summary (sum_...), a session summary (ses_...) or a file (file_...)."
     )
-    direction: Annotated[Direction, OneOf] = optional("Upstream for what derives from it; downstream for its sources.")
-    max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("How many steps away to look at most.")
+    direction: Annotated[Direction, OneOf] = optional("upstream: what derives from the item. downstream: its sources.")
+    max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("Maximum distance: the number of links.")
     min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("The lowest confidence of links to follow.")
-    limit: MostListed = optional("The most things to list.")
+    limit: MostListed = optional("Maximum number of items to list.")
 
 
 def _level(value: int) -> int:
@@ -127,16 +133,16 @@ def _level(value: int) -> int:
 
 
 Levels = Annotated[int, Field(ge=-1, le=1000, json_schema_extra={"not": {"const": 0}}), WHOLE, AfterValidator(_level)]
-"""How far down: a number of levels, or -1 for all."""
+"""A number of levels to open, or -1 for all."""
 
 
 class Opening(Params):
     """How far to open, and how much to return."""
 
-    depth: Levels = optional("How many levels to open, at least 1; -1 for all.")
-    include_messages: Flag = optional("Whether to give the messages themselves.")
-    token_cap: Tokens = optional("The most tokens to give.")
-    keep_ends: Flag = optional("Whether a page that cannot hold everything ends with the last item, after a gap.")
+    depth: Levels = optional("The number of levels to open, at least 1; -1 for all.")
+    include_messages: Flag = optional("Whether to return the messages themselves.")
+    token_cap: Tokens = optional("Maximum number of tokens on a page.")
+    keep_ends: Flag = optional("Whether a page that cannot hold everything still ends with the last item, after a gap.")
     cursor: Cursor | None = optional(NEXT)
 
 
@@ -151,16 +157,16 @@ class ExpandRangeParams(Opening, RangeParams):
 class ExpandQueryParams(Params):
     question: Annotated[Text, Field(max_length=LONGEST_QUESTION)] = Field(description="The question to answer.")
     ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
-    query: Query | None = optional("What to search for instead of naming ids. Default: the question.")
-    conversation_id: ConversationId | None = optional("The conversation to search; all of the workspace without one.")
-    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("How many levels below these items may be read.")
-    token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("The most tokens to read.")
-    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question with it.")
+    query: Query | None = optional("What to search for, instead of naming ids. Default: the question.")
+    conversation_id: ConversationId | None = optional("Search only this conversation. Default: all of the workspace.")
+    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("The number of levels below these items to read.")
+    token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("Maximum tokens to read.")
+    grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question under it.")
 
 
 class ListGrantsParams(Params):
     cursor: Cursor = optional(NEXT)
-    limit: MostListed = optional("The most grants to list.")
+    limit: MostListed = optional(MOST_ON_A_PAGE)
 
 
 class GrantParams(Params):
@@ -172,25 +178,25 @@ class LineageParams(ConversationParams):
 
 
 class BrowseParams(Params):
-    """Which of the conversations, and in which order."""
+    """The conversations to list, and their order."""
 
-    query: Identifier = optional("A text that the title or the session contains.")
+    query: Identifier = optional("Only conversations whose title or session_id contains this text.")
     sort: Annotated[BrowseSort, OneOf] = optional(
-        "The newest use first, the largest or the coldest first, or by title."
+        "Sort by last change, tokens of the context, number of messages, title, or number of cold messages."
     )
     cursor: Cursor = optional(NEXT)
-    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional("The most conversations on a page.")
+    limit: Annotated[int, Field(ge=1, le=200), WHOLE] = optional(MOST_ON_A_PAGE)
 
 
 class LineageWindowParams(ConversationParams):
     """The range of the window, and the time it shows."""
 
-    from_seq: Positive = optional("The first seq of the window; 1 when not given.")
-    to_seq: Positive = optional("The last seq; the newest message's when not given.")
-    with_messages: Flag = optional("Whether to include single messages where they are few. Default: yes.")
+    from_seq: Positive = optional("The first seq of the window. Default: 1.")
+    to_seq: Positive = optional("The last seq of the window. Default: that of the newest message.")
+    with_messages: Flag = optional("Whether to list single messages if there are only few. Default: yes.")
     as_of_run: Identifier = optional("A compaction run: the window shows the lineage as it was when the run ended.")
     resolution: Annotated[int, Field(ge=1, le=10_000), WHOLE] = optional(
-        "How many parts of the window a picture can resolve; narrower summaries outside the context are bundled.",
+        "The number of columns of a drawing of the window; narrower summaries outside the context are bundled.",
     )
 
 
@@ -213,43 +219,35 @@ AsOf = Annotated[
         }
     ),
 ]
-"""A past moment: a seq, a time or a run; the service parses it, and refuses unknown ones."""
+"""A past moment: a seq, a time or a run. The service parses it and refuses unknown moments."""
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
 
 class AssembleParams(ConversationParams):
-    budget: Tokens | None = optional("The most tokens to give.")
+    budget: Tokens | None = optional(_BUDGET)
     query: Query | None = optional("What the next turn is about.")
-    format: Annotated[MessageFormat, OneOf] | None = optional(
-        "The format of the messages, such as a vendor's; LCM's own items if not given."
-    )
-    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
-        "Tokens of the budget to leave for the model's answer."
-    )
+    format: Annotated[MessageFormat, OneOf] | None = optional(_FORMAT)
+    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(_RESERVE)
     as_of: AsOf | None = optional(
-        "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id; settings are today's.",
+        "A past moment: a seq, a time such as 2026-01-31T12:00:00Z, or a run's id. The current settings apply.",
     )
-    keep_receipt: Flag = optional("Whether to store the receipt, so that it can be compared with others later.")
+    keep_receipt: Flag = optional(_RECEIPT)
 
 
 class TurnParams(AppendMessagesParams):
-    messages: list[IncomingMessage] = Field(description="What is new: 0 to 1000 messages, oldest first.")
-    idempotency_key: Name = optional("A key for the whole turn: sent again with it, nothing is stored twice.")
+    messages: list[IncomingMessage] = Field(description="0 to 1000 new messages, oldest first.")
+    idempotency_key: Name = optional("A key for the whole turn: a turn repeated with its key stores nothing twice.")
     head_seq: WholeNumber = optional("Move the head to this seq first, so that the new messages follow it.")
-    budget: Tokens | None = optional("The most tokens to give.")
+    budget: Tokens | None = optional(_BUDGET)
     query: Query | None = optional("What the next turn is about.")
-    context_format: Annotated[MessageFormat, OneOf] | None = optional(
-        "The format of the context's messages, such as a vendor's; LCM's own items if not given."
-    )
-    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(
-        "Tokens of the budget to leave for the model's answer."
-    )
-    keep_receipt: Flag = optional("Whether to store the receipt, so that it can be compared with others later.")
+    context_format: Annotated[MessageFormat, OneOf] | None = optional(_FORMAT)
+    reserve: Annotated[int, Field(ge=0, le=MOST_TOKENS), WHOLE] = optional(_RESERVE)
+    keep_receipt: Flag = optional(_RECEIPT)
 
 
 class ListReceiptsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
-    limit: MostListed = optional("The most receipts to list.")
+    limit: MostListed = optional(MOST_ON_A_PAGE)
 
 
 class ReceiptParams(Params):
@@ -261,9 +259,9 @@ class CompareReceiptsParams(ReceiptParams):
 
 
 class RecallParams(Params):
-    conversation_id: ConversationId = optional("The conversation to recall for; its own past is recalled, too.")
-    project: Name = optional("The project whose earlier sessions to recall; the conversation's if not given.")
-    query: Query | None = optional("What the session is about: earlier sessions that answer it come first.")
-    budget: Tokens | None = optional("The tokens of the whole prompt; the budget of its model if not given.")
-    share: Share = optional("The share of the budget that the section may take, above 0 and at most 1.")
-    marked: Flag = optional("Whether to mark the text, so that later appends that contain it do not store it.")
+    conversation_id: ConversationId = optional("The current conversation; its own past is recalled, too.")
+    project: Name = optional("The project whose earlier sessions to recall. Default: the conversation's project.")
+    query: Query | None = optional("What the session is about. Earlier sessions that match it come first.")
+    budget: Tokens | None = optional("The tokens of the whole prompt. Default: the budget of the conversation's model.")
+    share: Share = optional("The share of the budget that the recalled text may take, above 0 and at most 1.")
+    marked: Flag = optional("Whether to mark the text, so that appends that contain it do not store it.")

@@ -10,7 +10,7 @@ from conversations.policy import Policy, conversation_knob, knob
 @dataclass(frozen=True)
 class RetrievalPolicy(Policy):
     max_expand_tokens: int = knob(
-        4000, "The most tokens one expansion returns; a cursor continues it.", low=64, high=10_000_000
+        4000, "Maximum number of tokens that one expansion returns; a cursor continues it.", low=64, high=10_000_000
     )
     # The most matches one search may ask for.
     max_grep_results: int = 200
@@ -20,15 +20,14 @@ class RetrievalPolicy(Policy):
     max_query_length: int = 10_000
     # The longest regular expression, in characters.
     max_pattern_length: int = 500
-    search_timeout_ms: int = knob(
-        5000, "How long one search may take before it is cancelled, in milliseconds.", low=50, high=600_000
-    )
+    search_timeout_ms: int = knob(5000, "Milliseconds after which a search is cancelled.", low=50, high=600_000)
     trigram_index: bool = knob(
-        False, "Whether regular expressions use the index of trigrams that `lcm trigram-index build` makes."
+        False, "Whether regular expressions use the trigram index that `lcm trigram-index build` makes."
     )
     recall_fresh_messages: int = conversation_knob(
         16,
-        "How many of the newest summarized messages recall shows in leaf summaries; older ones in the deepest.",
+        "Recall shows this many of the newest summarized messages in leaf summaries, and older messages in the deepest "
+        "summaries.",
         low=0,
         high=10_000,
     )

@@ -28,7 +28,7 @@ _readable = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 @dataclass(frozen=True)
 class PartView:
-    """A part of a message: its values, and spans for values that the content has."""
+    """A part of a message; `spans` locates its other texts in the message's content."""
 
     ordinal: int
     part_type: PartType

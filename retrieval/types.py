@@ -59,7 +59,7 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of a text around a match; `highlights` are positions within it."""
+    """A piece of a text around a match; `highlights` are positions within the piece."""
 
     text: str
     offset: int
@@ -70,9 +70,9 @@ class Snippet:
 class Match:
     """A message, summary or file that matches the query.
 
-    `covered_by` is the active summary that stands for it. A summary has the `created_at` of its last message. A file
-    matches by its name or description; it has the seq of the newest message when it was stored, and the tokens of its
-    description.
+    `covered_by` is the summary in the active context that covers it. The `created_at` of a summary is that of its last
+    message. A file matches by its name or description; its seq is that of the newest message when the file was stored,
+    and its tokens are those of the description.
     """
 
     id: str
@@ -91,7 +91,7 @@ class Match:
     author: str | None = None
     depth: int | None = None
     file_name: str | None = None
-    # It is quarantined, or repeats quarantined words; its text is withheld.
+    # Whether the text is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
@@ -99,10 +99,10 @@ class Match:
 class GrepResult:
     """A page of matches in the order of `sort`, and how the query was parsed.
 
-    `relaxed`: these hold any of the words, as the query is a sentence, or too few texts hold every word. `used` are the
-    words that were searched for, `dropped` those that were not, as they are in no text or in too many. `bounded`: not
-    every candidate was examined; `note` says what that means. `more`: further matches exceed `limit` or the tokens of a
-    page, and `cursor` continues with them.
+    `relaxed`: the matches contain any of the words, because the query is a sentence or too few texts contain every
+    word. `used` are the words that were searched for; `dropped` words are in no text or in too many. `bounded`: not
+    every candidate was examined; `note` explains it. `more`: there are further matches; `next_cursor` continues with
+    them. `cold_messages` counts the messages of these conversations in cold storage; `cold`: only these were searched.
     """
 
     query: str
@@ -119,7 +119,6 @@ class GrepResult:
     sort: GrepSort = GrepSort.RELEVANCE
     more: bool = False
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")] = None
-    # Whether only cold storage was searched; and how many messages of these conversations are in it.
     cold: bool = False
     cold_messages: int = 0
 
@@ -128,7 +127,7 @@ class GrepResult:
 class SummaryOutline:
     """A summary without its text.
 
-    `opening_tokens` is the cost of its sources. `confidence`, from 0 to 1, and its reason follow from the level.
+    `opening_tokens` are the tokens of its sources. `confidence` (0 to 1) and its reason follow from the level.
     """
 
     summary_id: str
@@ -145,7 +144,7 @@ class SummaryOutline:
     confidence: float
     confidence_reason: str
     active: bool
-    # Levels below the summary that is described; negative for those above it.
+    # The number of levels below the described summary; negative for summaries above it.
     distance: int = 0
     # The newer summary of the same sources that replaced it.
     superseded_by: str | None = None
@@ -153,7 +152,7 @@ class SummaryOutline:
 
 @dataclass(frozen=True)
 class MessageSpan:
-    """Messages that follow each other without a gap."""
+    """A range of messages without a gap."""
 
     first_seq: int
     last_seq: int
@@ -165,15 +164,17 @@ class MessageSpan:
 
 @dataclass(frozen=True)
 class Description:
-    """The description of what an id names; fields that its kind lacks are empty.
+    """The description of what an id names; fields that do not apply are empty.
 
-    Of a summary, `sources` and `source_messages` are what it was made from, `derived` the summaries made from it, and
-    `manifest` lists the summaries below it, in order, or only the nearest (`manifest_complete`). `held_by` are the
-    summaries above a message or a summary, nearest first, up to the active one. A run's manifest are the summaries it
-    made; a conversation's, those in its context, beside its `raw_messages`; its `summary_count` counts all summaries,
-    its `run` is the latest. A message has a page of its text, whole or a slice, in the fields of `ExpandedItem`;
-    `cursor` continues it, and `slices.joined` rebuilds the stored message from its pages. A session summary is `active`
-    until another supersedes it; `derived` are the arcs or epochs made from it. An arc or epoch has no conversation.
+    - a summary: `sources` and `source_messages` are what it was made from, `derived` the summaries made from it.
+      `manifest` lists the summaries below it, in order; if `manifest_complete` is false, only the nearest
+    - a message: a page of its text, in the fields of `ExpandedItem`; `next_cursor` continues it
+    - a message or summary: `held_by` are the summaries above it, nearest first, up to the active one
+    - a run: `manifest` lists the summaries that it made
+    - a conversation: `manifest` lists the summaries in its context, `raw_messages` the messages there that are not
+      summarized; `summary_count` counts all its summaries, `run` is the latest run
+    - a session summary: `active` until another supersedes it; `derived` are the arcs or epochs made from it. An arc or
+      epoch has no conversation
     """
 
     id: str
@@ -213,12 +214,12 @@ class Description:
     mime_type: str | None = None
     byte_size: int | None = None
     exploration_summary: str | None = None
-    # Of a file: the messages that need it and the summaries that stand for them.
+    # Of a file: the messages that need it and the summaries that cover them.
     needed_by: tuple[str, ...] = ()
     content_hash: str | None = None
     # The whole text of a summary, or this page of a message's.
     content: str | None = None
-    # Of a message: the cost of this page, whether it ends the message, and where it begins.
+    # Of a message: the tokens of this page, whether it ends the message, and where it begins.
     tokens: int | None = None
     complete: bool | None = None
     content_offset: int | None = None
@@ -235,11 +236,11 @@ class Description:
     conversation: ConversationRecord | None = None
     raw_messages: tuple[MessageSpan, ...] = ()
     summary_count: int | None = None
-    # Of a conversation: how many of its messages have embeddings; None where no embedder is set up.
+    # Of a conversation: how many of its messages have embeddings; absent if no embedder is set up.
     embedded_messages: int | None = None
-    # Its text, or a file's bytes, were permanently erased; its place and its hashes remain.
+    # Whether its text, or a file's bytes, were permanently erased; its seq and hashes remain.
     erased: bool = False
-    # Why its text is withheld; None if it is not.
+    # Why its text is withheld; absent if it is not.
     quarantined: str | None = None
     # Of a session summary.
     project: str | None = None
@@ -250,10 +251,10 @@ class Description:
 class ExpandedItem:
     """A summary or a message, whole or a slice, on a page of an expansion.
 
-    `of` is the summary it is a source of, `level` how far below the expanded one. An item too long for a page comes in
-    slices: each has the piece of the content that begins at `content_offset`; after a message's content, its parts
-    follow as pieces of `parts_json`. `complete` is true on the last slice. A message that comes whole has its `parts`.
-    `slices.joined` rebuilds the stored messages from both.
+    `of` is the summary of which the item is a source. `level` is the number of levels below the expanded summary. An
+    item that is too long for a page is returned in slices: each slice has the piece of the content that begins at
+    `content_offset`. After a message's content, its parts follow as pieces of `parts_json`. `complete` is true on the
+    last slice. A message that is returned whole has its `parts`.
     """
 
     id: str
@@ -277,9 +278,9 @@ class ExpandedItem:
     summary_kind: SummaryKind | None = None
     depth: int | None = None
     descendant_count: int | None = None
-    # The content is empty because it was permanently erased.
+    # Whether the content was permanently erased; it is empty then.
     erased: bool = False
-    # The content is withheld because it is quarantined, or repeats quarantined words.
+    # Whether the content is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
     # The times of a summary's first and last message.
     earliest_at: datetime | None = None
@@ -288,7 +289,7 @@ class ExpandedItem:
 
 @dataclass(frozen=True)
 class ExpandResult:
-    """One page of an expansion. `cursor` continues it; None at the end."""
+    """One page of an expansion; `next_cursor` continues it, absent at the end."""
 
     summary_id: str
     conversation_id: int
@@ -299,7 +300,7 @@ class ExpandResult:
     token_cap: int
     truncated: bool
     cursor: Annotated[str | None, Field(serialization_alias="next_cursor")]
-    # Messages that the summary stands for, at any depth.
+    # All messages that the summary covers, at any depth.
     messages_below: int
     # With `keep_ends`: the messages skipped before the last item of the page, which is the last of all.
     gap: MessageSpan | None = None
@@ -336,9 +337,9 @@ class LineageEdge:
 
 @dataclass(frozen=True)
 class Lineage:
-    """A conversation's summaries, their sources, and its raw messages.
+    """A conversation's summaries, their sources, and its messages not summarized.
 
-    `boundaries` are the seqs where a host that compacts by itself has cut its own context, in order.
+    `boundaries` are the seqs after which an agent program (host) has cut its own context, in order.
     """
 
     conversation_id: int

@@ -41,7 +41,7 @@ class CompactionActivity:
         return cls(policy=CompactionPolicy.from_settings(), scope=scope)
 
     def activity(self, *, hours: int = 24) -> Activity:
-        """Tokens saved, pressure, jobs, and the runs and levels of the last hours."""
+        """Show tokens saved, full contexts and jobs; runs and levels of the last hours."""
         # Start on the hour, so that the first hour is as long as the others.
         since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
@@ -73,7 +73,7 @@ class CompactionActivity:
         before_id: int | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
-        """List background jobs, newest first, by conversation and state.
+        """List compaction jobs, newest first. Filter by conversation and state.
 
         Raises NotFound if there is no such conversation.
         """

@@ -25,12 +25,12 @@ class HistoryRedo:
         return cls(SessionHistory.from_settings(scope))
 
     def redo_session(self, *, summary_id: str) -> RedoneHistory:
-        """Make a degraded or damaged session, arc or epoch summary again.
+        """Regenerate a degraded or damaged session, arc or epoch summary.
 
-        Degraded or damaged summaries below it are made first. New summaries supersede the old ones, which are kept;
-        arcs and epochs above follow in the background. A summary that is neither degraded nor damaged stays as it is.
-        For a superseded one, its current successor is used. Raises NotFound; ConversationBusy, retryable, while one of
-        these is being made.
+        Degraded or damaged summaries below it are regenerated first. New summaries supersede the old ones, which are
+        kept. Arcs and epochs above follow in the background. A summary that is neither degraded nor damaged stays as it
+        is. If the given summary is superseded, its current successor is used. Raises NotFound; ConversationBusy,
+        retryable, while one of these summaries is being made.
         """
         before = self._current(summary_id)
         below = sum(self._redo(each) for each in self._to_redo_below(before))

@@ -88,15 +88,16 @@ class SessionHistory:
     def summarize_session(self, *, conversation_id: int) -> SessionSummaryResult:
         """Make a conversation's session summary, or renew it if there is something new.
 
-        A degraded or damaged one is made again. Arcs and epochs follow in the background. Raises Invalid if the
-        conversation has no text; both retryable: ConversationBusy while it is compacted or summarized,
-        QuarantinesChanged if one of its items is quarantined or released meanwhile.
+        A degraded or damaged summary is regenerated. Arc and epoch summaries of the project follow in the background.
+        Raises NotFound; Invalid `nothing_to_summarize` if the conversation has no text. Two errors are retryable:
+        ConversationBusy while the conversation is compacted or summarized, and QuarantinesChanged if one of its items
+        is quarantined or released meanwhile.
         """
         conversation = self.store.scope.conversation(conversation_id)
         before = current_of(conversation.pk)
         found = self.make_session(conversation_id=conversation.pk, reason=HistoryReason.MANUAL)
         if found is None:
-            raise Invalid("This conversation has no text that could be summarized.", code="nothing_to_summarize")
+            raise Invalid("This conversation has no text to summarize.", code="nothing_to_summarize")
         is_new = before is None or before.pk != found.pk
         return SessionSummaryResult(conversation.pk, created=is_new, summary=found.as_record())
 
@@ -109,7 +110,7 @@ class SessionHistory:
         return self.get_job(job_id=job_id)
 
     def get_job(self, *, job_id: int) -> HistoryJobRecord:
-        """Return one job; raises NotFound if there is none."""
+        """Return one job that makes session, arc or epoch summaries; raises NotFound."""
         return self.store.scope.find(_jobs(), "job", job_id, pk=job_id).as_record()
 
     def list_jobs(
@@ -123,7 +124,7 @@ class SessionHistory:
     ) -> list[HistoryJobRecord]:
         """List jobs that make session, arc and epoch summaries, newest first.
 
-        With a project, also the jobs of its sessions. Raises NotFound if there is no such conversation.
+        `project` lists the jobs of the project and of its sessions. Raises NotFound if there is no such conversation.
         """
         jobs = self.store.scope.narrow(_jobs())
         if conversation_id is not None:
@@ -169,7 +170,7 @@ class SessionHistory:
             with transaction.atomic():
                 held = self.store.scope.conversation(conversation_id, locked=True)
                 if held.project_id != conversation.project_id:
-                    raise Conflict("The conversation was given a project meanwhile; try again.", code="project_changed")
+                    raise Conflict("The conversation got another project meanwhile; try again.", code="project_changed")
                 # Quarantining locks the row, too: it is either seen here, or later than the summary's `created_at`.
                 if withheld_items(conversation_id) != withheld:
                     raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
@@ -242,7 +243,7 @@ class SessionHistory:
             # An erasure locks the project, too, so an erased text cannot be written again here.
             Project.objects.select_for_update(no_key=True).get(pk=project.pk)
             if not are_current(sources):
-                raise Conflict("A member was renewed or erased meanwhile; try again.", code="members_changed")
+                raise Conflict("A source was renewed or erased meanwhile; try again.", code="members_changed")
             if withheld_sessions(project.workspace_id) & frozenset(members) != withheld:
                 raise QuarantinesChanged("Something was quarantined or released meanwhile; try again.")
             if lease is not None:

@@ -25,19 +25,19 @@ class HistoryKind(StrEnum):
 class HistoryReason(StrEnum):
     """Why a summary was requested."""
 
-    # The conversation has been quiet for a while, and has something new.
+    # The conversation has something new, and no message for a while.
     QUIET = "quiet"
     MANUAL = "manual"
     # A source was erased, replaced, or given another project.
     CHANGED = "changed"
-    # A model is available again, and summaries made without one are made again.
+    # A model is available again, and summaries made without one are regenerated.
     REDO = "redo"
     # A project has new or renewed sessions, or enough for an arc, or enough arcs for an epoch.
     PROJECT = "project"
 
     @property
     def is_redo(self) -> bool:
-        """Whether summaries made without a model are made again."""
+        """Whether summaries made without a model are regenerated."""
         return self in (HistoryReason.REDO, HistoryReason.MANUAL)
 
     @property
@@ -50,7 +50,7 @@ class HistoryReason(StrEnum):
 class SessionSummaryRecord:
     """A session, arc or epoch summary; only sessions have `first_seq` and `last_seq`.
 
-    `is_current` is false once another summary supersedes it. An erased one has no text.
+    `superseded_by_id` is the newer summary that replaced this one. An erased summary has no text.
     """
 
     summary_id: str
@@ -94,8 +94,8 @@ class SessionSummaryResult:
 class RedoneHistory:
     """The result of a redo of a session, arc or epoch summary.
 
-    `summary` is the current one, and new if `created` is true; `below` counts the summaries below it that were made
-    again. Arcs and epochs above follow in the background.
+    `summary` is the current summary; `created` is true if it is new. `below` counts the regenerated summaries below it.
+    Arcs and epochs above follow in the background.
     """
 
     summary_id: str
@@ -118,6 +118,6 @@ class HistoryJobRecord:
     leased_until: datetime | None = None
     finished_at: datetime | None = None
     last_error: str = ""
-    # The name of the project, also that of the conversation.
+    # The name of the project, also of a job for a conversation of it.
     project: str | None = None
     title: str | None = None

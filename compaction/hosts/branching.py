@@ -54,7 +54,7 @@ class MovedHead:
     conversation_id: int
     head_seq: int
     previous_seq: int
-    # The number of the move; None if the head was there already.
+    # The number of the move; absent if the head was already there.
     number: int | None
     counters: Counters
 
@@ -75,10 +75,10 @@ class Branches:
     ) -> MovedHead:
         """Move the head: the next message follows `head_seq`, and the context ends there.
 
-        `head_seq` is an earlier message (for a rewind, an edit or a new answer; 0 starts over), or one of another
-        branch. Nothing is deleted: messages off the active path keep their seqs. A summary of such messages leaves the
-        context, and its sources that are on the path return to it. Raises NotFound; Invalid if there is no message
-        `head_seq`; Conflict (`stale_head`) if the head is not at `expected_seq`.
+        `head_seq` is an earlier message (for a rewind, an edit or a new answer), a message of another branch, or 0 to
+        start over. Nothing is deleted: messages off the active path keep their seqs. A summary that covers such
+        messages leaves the context, and its sources that are on the path return to it. Raises NotFound; Invalid if
+        there is no message `head_seq`; Conflict `stale_head` if the head is not at `expected_seq`.
         """
         conversation = self.store.scope.conversation(conversation_id, locked=True)
         previous = conversation.head_seq
@@ -89,7 +89,7 @@ class Branches:
                 head_seq=previous,
             )
         if not 0 <= head_seq < conversation.next_seq:
-            raise Invalid(f"head_seq: there is no message {head_seq}; the newest is {conversation.next_seq - 1}.")
+            raise Invalid(f"head_seq: there is no message {head_seq}; the newest has seq {conversation.next_seq - 1}.")
         number = None
         if head_seq != previous:
             number = self._move(conversation, head_seq, reason)
@@ -121,7 +121,7 @@ class Branches:
     def list_branches(self, *, conversation_id: int, after_number: int = -1, limit: int = 100) -> list[Branch]:
         """List the branches of a conversation, oldest first.
 
-        A branch has the messages from one move of the head to the next, and follows the message `follows_seq`.
+        A branch holds the messages between one move of the head and the next; the first follows `follows_seq`.
         """
         conversation = self.store.scope.conversation(conversation_id)
         found = [each for each in branches_of(conversation) if each.number > after_number]
@@ -143,16 +143,17 @@ class Branches:
     ) -> OpenedConversation:
         """Open a new conversation with a copy of another's messages up to `at_seq`.
 
-        It copies the messages on the path to `at_seq` (default: the head), with their times and idempotency keys, and
-        has the other conversation as its parent; neither changes the other afterwards. A repeated call returns the same
-        fork; without `at_seq`, even if the other conversation has grown since. Raises NotFound; Invalid if there is no
-        message `at_seq`; TooLarge for a path of more than 20,000 messages; Conflict if another conversation has this
-        `session_id`, or if a message, or a file with the text of one, is quarantined.
+        It copies the messages on the path to `at_seq` (default: the head), with their times and idempotency keys. The
+        original becomes its parent; later changes of one do not affect the other. A repeated call returns the same
+        fork, also without `at_seq` when the original has grown since.
+        Raises NotFound; Invalid if there is no message `at_seq`; TooLarge for a path of more than 20,000 messages;
+        Conflict `conversation_exists` if another conversation has this `session_id`; Conflict if a copied message is
+        quarantined, Conflict `quarantined` if a file with its text is.
         """
         source = self.store.scope.conversation(conversation_id)
         last = source.head_seq if at_seq is None else at_seq
         if not 0 <= last < source.next_seq:
-            raise Invalid(f"at_seq: there is no message {last}; the newest is {source.next_seq - 1}.")
+            raise Invalid(f"at_seq: there is no message {last}; the newest has seq {source.next_seq - 1}.")
         store = replace(self.store, scope=replace(self.store.scope, workspace_id=source.workspace_id))
         fork = store.open_conversation(
             session_id=session_id,
@@ -167,7 +168,7 @@ class Branches:
             wanted = {"of": conversation_id} if at_seq is None else detail
             if any(wanted.items() <= act.detail.items() for act in acts):
                 return fork
-            raise Conflict(f"There is a conversation {session_id[:80]!r} already.", code="conversation_exists")
+            raise Conflict(f"session_id: {session_id[:80]!r} exists; choose another.", code="conversation_exists")
         [(count,)] = rows(_SQL["count_on_path"], {"id": conversation_id, "seq": last})
         if count > MOST_COPIED:
             raise TooLarge(

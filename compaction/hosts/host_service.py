@@ -48,10 +48,10 @@ class HostCompaction:
     ) -> FlushResult:
         """Before the host compacts: make pending summaries, then record the boundary.
 
-        Everything outside the fresh tail is summarized. The boundary is the newest message at the moment of the call.
-        A known `host_reference` returns its boundary, and compacts nothing. Raises Conflict if the metadata differ from
-        the recorded ones; ConversationBusy, retryable and with nothing recorded, while another compaction is in
-        progress.
+        A host is the agent program that uses LCM. Everything outside the fresh tail is summarized. The boundary is the
+        newest message at the moment of the call. If `host_reference` is already recorded, its boundary is returned and
+        nothing is compacted. Raises NotFound; Conflict if the metadata differ from the recorded ones; ConversationBusy,
+        retryable, while another compaction is in progress: nothing is recorded then.
         """
         return self._flush(conversation_id, host_reference, metadata, in_background=False)
 
@@ -84,10 +84,11 @@ class HostCompaction:
         last_seq: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> BoundaryRecord:
-        """Record where the host has cut its context: after `last_seq`, or the newest.
+        """Record where the host has cut its context: after the message `last_seq`.
 
-        A known `host_reference` returns its boundary. Raises Conflict if the values given differ from the recorded
-        ones; Invalid if the conversation has no message `last_seq`.
+        A host is the agent program that uses LCM. Default for `last_seq`: the newest message. If `host_reference` is
+        already recorded, its boundary is returned. Raises NotFound; Conflict if the given values differ from the
+        recorded ones; Invalid if the conversation has no message `last_seq`.
         """
         conversation = self.scope.conversation(conversation_id)
         newest = conversation.next_seq - 1
@@ -96,7 +97,7 @@ class HostCompaction:
         if recorded is not None:
             return recorded
         if last_seq is not None and not 0 <= last_seq <= newest:
-            raise Invalid(f"The conversation ends at message {newest}: there is no boundary behind message {last_seq}.")
+            raise Invalid(f"last_seq: there is no message {last_seq}; the newest has seq {newest}.")
         head = conversation.head_seq
         return _record(conversation_id, host_reference, newest=head, last_seq=last_seq, metadata=plain)[0]
 
@@ -119,10 +120,11 @@ class HostCompaction:
     ) -> Coverage:
         """After the host has compacted: check that every message can be recovered.
 
-        Each message must be raw in the active context, below a summary in it, or off the active path since the head was
-        moved; any other, or one that is not stored, is a gap. The messages up to the boundary `host_reference` are
-        checked, or the whole conversation. `idempotency_keys` are keys of messages that the host believes to be stored;
-        those that are not are returned. Raises NotFound if there is no such boundary.
+        A host is the agent program that uses LCM. A message can be recovered if it is in the active context itself, is
+        covered by a summary there, or is off the active path because the head was moved. Every other message, and every
+        missing seq, is a gap. The check covers the messages up to the boundary `host_reference` (default: the whole
+        conversation). `idempotency_keys` are keys of messages that the host believes to be stored; the response lists
+        those that are not. Raises NotFound if there is no such conversation or boundary.
         """
         # One snapshot: an append between two reads would look like a gap.
         with snapshot():
@@ -214,7 +216,7 @@ def _storable(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
         plain: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
         is_storable = is_plain(plain)
     except (TypeError, ValueError, RecursionError) as wrong:
-        raise Invalid("metadata must be an object as JSON knows it.") from wrong
+        raise Invalid("metadata must be a JSON object.") from wrong
     if not is_storable:
         raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
     return plain

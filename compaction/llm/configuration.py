@@ -45,15 +45,15 @@ class ModelsPolicy(Policy):
     anthropic_prices: str = knob(
         "", "The prices of a million input and output tokens of this model, such as 3/15; empty if unknown."
     )
-    model_timeout_seconds: int = knob(60, "How long one call to a model may take.", low=1, high=3600)
-    # Maximum number of attempts of one call to a model that does not answer.
+    model_timeout_seconds: int = knob(60, "Seconds that one call to a model may take.", low=1, high=3600)
+    # The most attempts of one call to a model that does not answer.
     model_attempts: int = 3
     model_max_output_tokens: int = knob(
-        4096, "The most output tokens of one call to a model, including its reasoning.", low=64, high=1_000_000
+        4096, "Maximum output tokens of one call to a model, including its reasoning.", low=64, high=1_000_000
     )
     temperatures: str = knob(
         "0.2,0.1",
-        "The temperatures sent for normal and for aggressive summaries; none to send none. "
+        "The temperatures for normal and for aggressive summaries; the word none sends no temperature. "
         "A model that refuses a temperature is called without one.",
     )
     # Calls to a model pause after this many failed ones in a row.
@@ -66,7 +66,7 @@ class ModelsPolicy(Policy):
     spend_max_calls: int = 1_000
     spend_max_tokens: int = knob(
         20_000_000,
-        "The most input and output tokens of each model in ten minutes; 0 for no limit. Calls in progress end "
+        "Maximum number of input and output tokens of each model in ten minutes; 0 for no limit. Calls in progress end "
         "normally, and may exceed it.",
         low=0,
         high=1_000_000_000_000,
@@ -168,11 +168,11 @@ def chain_of(text: str) -> tuple[str, ...]:
     for place, name in enumerate(names):
         if name not in (EXTRACTIVE, *MODELS):
             known = ", ".join((EXTRACTIVE, *MODELS))
-            raise Invalid(f"summarizer: {name[:80]!r} is not one; they are {known}, one or several, with commas.")
+            raise Invalid(f"summarizer: {name[:80]!r} is unknown; give one or several of {known}, separated by commas.")
         if name in names[:place]:
-            raise Invalid(f"summarizer: {name!r} is named twice.")
+            raise Invalid(f"summarizer: {name!r} is named twice; name it once.")
         if EXTRACTIVE in names[:place]:
-            raise Invalid(f"summarizer: {name!r} would never be called, for {EXTRACTIVE!r} before it always answers.")
+            raise Invalid(f"summarizer: {name!r} would never be called, because {EXTRACTIVE!r} before it never fails.")
     return names
 
 

@@ -36,14 +36,14 @@ class EmbedderPolicy(Policy):
 
     embedder_url: str = knob(
         "",
-        "A server that speaks the OpenAI embeddings API: its base URL, such as https://host/v1; without one, search "
-        "is by words alone. `lcm embed setup` then makes the index.",
+        "A server that speaks the OpenAI embeddings API: its base URL, such as https://host/v1. Without one, search "
+        "is by words only. Then run `lcm embed setup`, which makes the index.",
         schemes=("http", "https"),
     )
     embedder_model: str = knob(
         "",
-        "The model at that server that makes embeddings; two with a comma, such as e5-passage,e5-query, if texts and "
-        "questions need different ones.",
+        "The model at that server that makes embeddings. If texts and questions need different models, name both with "
+        "a comma, such as e5-passage,e5-query.",
     )
     embedder_key: str | SecretFile = knob("", "The API key for that server, if it needs one.", secret=True)
     embedder_price: float = knob(

@@ -48,17 +48,18 @@ class ModelEndpoints:
         return (*MODELS, EMBEDDER) if self.embedder.is_configured else MODELS
 
     def list_endpoints(self) -> list[EndpointRecord]:
-        """List the language models: circuit breaker, calls and cost of each."""
+        """List the language models, each with its circuit breaker, calls and cost."""
         rows = ModelEndpoint.objects.in_bulk(map(self._key, self.names))
         return [self._record(name, rows.get(self._key(name)) or self._untried(name)) for name in self.names]
 
     def reset_endpoint(self, *, name: str) -> EndpointRecord:
         """Close a model's circuit breaker and reset its spending window.
 
-        It is sent temperatures again, too. Its total calls and cost are kept. Raises NotFound for an unknown name.
+        If LCM had stopped sending the model a temperature, it sends one again. The totals of calls and cost are kept.
+        Raises NotFound for an unknown name.
         """
         if name not in self.names:
-            raise NotFound(f"There is no model {name[:80]!r}; those are {', '.join(self.names)}.")
+            raise NotFound(f"There is no model {name[:80]!r}; the models are {', '.join(self.names)}.")
         with transaction.atomic():
             # One statement, like all that change such a row. It inserts the row of a model that was never called.
             ModelEndpoint.objects.bulk_create(

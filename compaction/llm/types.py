@@ -213,7 +213,7 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True)
 class EndpointRecord:
-    """One language model: its breaker, its calls and their cost, without its key."""
+    """One language model: its circuit breaker, calls and cost; never its API key."""
 
     name: str
     protocol: str
@@ -227,9 +227,9 @@ class EndpointRecord:
     last_failure: str
     last_failure_at: datetime | None
     last_success_at: datetime | None
-    # Whether it was found to refuse a temperature, and is called without.
+    # Whether the model refused a temperature; it is called without one then.
     refuses_temperature: bool
-    # Used in the current window, and its limits; None for no limit.
+    # Used in the current window, and its limits; absent for no limit.
     window_ends_at: datetime | None
     window_calls: int
     window_calls_limit: int | None
@@ -240,5 +240,5 @@ class EndpointRecord:
     failures: int
     tokens_in: int
     tokens_out: int
-    # At the prices that are configured now; None where they are not.
+    # At the prices that are configured now; absent if there are none.
     cost: float | None

@@ -63,8 +63,8 @@ class CompactionPlans:
     def plan(self, *, conversation_id: int) -> PlanRecord:
         """Plan what a manual compaction would do now; nothing is compacted.
 
-        The figures of the context afterwards are estimates: a summary may come out shorter than its target. A
-        conversation whose compaction is switched off, or that has nothing to compact, gets a plan without steps.
+        The sizes of the context afterwards are estimates: a summary may be shorter than its target. The plan has no
+        steps if compaction is switched off for the conversation, or if there is nothing to compact. Raises NotFound.
         """
         with snapshot():
             conversation = self.scope.conversation(conversation_id)
@@ -77,11 +77,11 @@ class CompactionPlans:
         return _record(plan)
 
     def get_plan(self, *, plan_id: str) -> PlanRecord:
-        """Return one plan with its steps; raises NotFound if there is none."""
+        """Return one compaction plan with its steps; raises NotFound."""
         return _record(self._find(plan_id))
 
     def list_plans(self, *, conversation_id: int, before_plan: str | None = None, limit: int = 20) -> list[PlanOutline]:
-        """List the conversation's plans, newest first, without their steps.
+        """List a conversation's compaction plans, newest first, without their steps.
 
         Raises NotFound if there is no such conversation.
         """
@@ -93,10 +93,10 @@ class CompactionPlans:
         return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
-        """Execute a plan, once; a step that cannot be made as planned is skipped.
+        """Execute a compaction plan, once; a step that is not possible is skipped.
 
-        The result says why steps were skipped. Raises Conflict `plan_outdated` if items of the plan or settings have
-        changed (messages appended since do not matter), `plan_executed` if the plan was already executed;
+        The result says why steps were skipped. Raises NotFound; PlanOutdated if context items of the plan or settings
+        have changed (messages appended since do not matter); PlanExecuted if the plan was already executed;
         ConversationBusy, retryable, while another compaction of the conversation is in progress.
         """
         plan = self._find(plan_id)

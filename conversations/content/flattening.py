@@ -110,8 +110,8 @@ def require_metadata(metadata: M, *, most: int) -> M:
 
 def _too_large(field: str, size: int, most: int) -> TooLarge:
     return TooLarge(
-        f"{field}: {size:,} bytes are too many; {most:,} are taken. "
-        "What a model should see belongs into the content, and what is large into a file.",
+        f"{field}: {size:,} bytes are too many; the maximum is {most:,}. "
+        "Put text for a model into the content, and large data into a file.",
         code="metadata_too_large",
         field=field,
     )

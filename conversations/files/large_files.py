@@ -64,9 +64,9 @@ class LargeFileService:
     ) -> LargeFileRecord:
         """Store a file of a conversation.
 
-        Storing the same file again returns the same record. The name is a label: the path of the bytes is their hash.
-        Raises NotFound, Invalid for a name that cannot be stored, TooLarge, Unavailable, without a record, if the
-        storage fails, and Conflict, retryable, if the same content is being erased.
+        Storing the same file again returns the same record. The name is only a label; the path of the bytes is their
+        hash. Raises NotFound; Invalid for a name that cannot be stored; TooLarge `file_too_large`; Unavailable if the
+        storage fails, and then no record is made; BytesErased, retryable, if the same content is being erased.
         """
         require_names(file_name=file_name, mime_type=mime_type)
         conversation = self.scope.conversation(conversation_id)
@@ -139,17 +139,17 @@ class LargeFileService:
         return file
 
     def get(self, *, file_id: str) -> LargeFileRecord:
-        """Return the record of a file; NotFound if it does not exist.
+        """Return the record of a file; raises NotFound.
 
-        One that is quarantined comes without its name and description.
+        The record of a quarantined file comes without its name and description.
         """
         [file] = readable_files([self.scope.file(file_id).as_record()])
         return file
 
     def read(self, *, file_id: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Return bytes of a file, fewer at its end.
+        """Return bytes of a file; at its end, fewer than requested.
 
-        Raises NotFound, Conflict if it is quarantined, or Unavailable if the storage fails.
+        Raises NotFound; NotFound `erased`; Conflict `quarantined`; Unavailable if the storage fails.
         """
         row = self._row(file_id)
         with open_stored(self.storage, row) as file, storing(f"The bytes of {file_id} cannot be read"):
@@ -158,11 +158,11 @@ class LargeFileService:
             return bytes(file.read() if length is None else file.read(length))
 
     def read_lines(self, *, file_id: str, first_line: int = 1, line_count: int = 200) -> FileText:
-        """Return lines of a file as text, counted from 1, as many as fit into an answer.
+        """Return lines of a file as text, as many as fit into a response.
 
-        `next_line` continues, or is null at the end; `is_cut` marks a line longer than an answer. Bytes that are not
-        UTF-8 become replacement characters. NotFound, Conflict if the file is quarantined, or Unavailable if the
-        storage fails.
+        Lines are counted from 1. `next_line` is the line to continue at, absent at the end. `is_cut` marks a line that
+        is longer than a response. Bytes that are not UTF-8 become replacement characters. Raises NotFound; NotFound
+        `erased`; Conflict `quarantined`; Unavailable if the storage fails.
         """
         row = self._row(file_id)
         with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):
@@ -179,10 +179,9 @@ class LargeFileService:
     def list_files(
         self, *, conversation_id: int | None = None, before: str | None = None, limit: int = 50
     ) -> list[LargeFileRecord]:
-        """List the files of a conversation, or of all, newest first.
+        """List the files of a conversation, or of all conversations, newest first.
 
-        Erased and quarantined files are listed without their names. NotFound if the conversation or file does not
-        exist.
+        Erased and quarantined files are listed without their names. Raises NotFound if there is no such conversation.
         """
         files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
         if conversation_id is not None:

@@ -22,7 +22,7 @@ MOST_TEXT_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class FileText:
-    """Lines of a file; `is_cut` if the last one was cut at the limit of bytes."""
+    """Lines of a file; with `is_cut`, the last line was cut at the size limit."""
 
     file_id: str
     first_line: int
@@ -72,7 +72,7 @@ class FileRange:
 def open_stored(storage: Storage, row: LargeFile) -> File[Any]:
     """Open a stored file; NotFound if it was erased, or Unavailable."""
     if row.erased_by_id is not None:
-        raise NotFound(f"The bytes of {row.file_id} were erased.", code="erased")
+        raise NotFound(f"The bytes of {row.file_id} were erased permanently.", code="erased")
     with storing(f"The bytes of {row.file_id} cannot be read"):
         return storage.open(row.storage_uri)
 

@@ -56,9 +56,9 @@ class UploadService:
         mime_type: str | None = None,
         sha256: str | None = None,
     ) -> UploadRecord:
-        """Begin an upload; the answer has the `chunk_bytes` of its chunks.
+        """Begin an upload; the response gives the chunk size (`chunk_bytes`).
 
-        Raises NotFound, Invalid, and TooLarge for more than LCM_MAX_FILE_BYTES.
+        Raises NotFound, Invalid, and TooLarge `file_too_large` for more than LCM_MAX_FILE_BYTES.
         """
         require_names(file_name=file_name, mime_type=mime_type)
         conversation = self.files.scope.conversation(conversation_id)
@@ -78,36 +78,33 @@ class UploadService:
     def put_chunk(self, *, upload_id: str, offset: int, content: bytes) -> UploadRecord:
         """Store one chunk, in any order, with retries allowed.
 
-        The answer lists missing chunks. Raises NotFound; Invalid for an offset where no chunk begins or a chunk of
-        another length; Conflict for bytes that differ from an earlier chunk there, and for a finished upload;
-        Unavailable if the storage fails.
+        The response lists the missing chunks. Raises NotFound; Invalid for an offset where no chunk begins, or for a
+        chunk of the wrong length; Conflict if other bytes are already stored at this offset, or if the upload is
+        finished; Unavailable if the storage fails.
         """
         upload = self._upload(upload_id)
         number, wrong = divmod(offset, upload.chunk_bytes)
         if wrong or number >= upload.chunk_count:
             raise Invalid(
-                f"No chunk begins at {offset}: they begin at multiples of {upload.chunk_bytes}, "
-                f"below {upload.byte_size}."
+                f"No chunk begins at {offset}: chunks begin at multiples of {upload.chunk_bytes} below "
+                f"{upload.byte_size}."
             )
         if len(content) != upload.size_of(number):
-            raise Invalid(f"The chunk at {offset} has {upload.size_of(number)} bytes, not {len(content)}.")
+            raise Invalid(f"The chunk at {offset} must have {upload.size_of(number)} bytes, not {len(content)}.")
         chunk = UploadChunk(upload=upload, number=number, content_hash=hashlib.sha256(content).digest())
         known = UploadChunk.objects.filter(upload=upload, number=number).first()
         if known is None:
             if upload.file_id is not None:
-                raise Conflict(f"The upload is finished: it is {upload.file_id}.")
+                raise Conflict(f"The upload is already finished: its file is {upload.file_id}.")
             self._keep(chunk, content)
             known = self._write(chunk)
         if bytes(known.content_hash) != bytes(chunk.content_hash):
-            raise Conflict(f"Another chunk was stored at {offset} before; abort the upload and begin another.")
+            raise Conflict(f"Other bytes are already stored at {offset}; abort the upload and begin another.")
         Upload.objects.filter(pk=upload_id).update(touched_at=timezone.now())
         return self._record(self._upload(upload_id))
 
     def get_upload(self, *, upload_id: str) -> UploadRecord:
-        """Show the progress of an upload and its missing chunks.
-
-        Raises NotFound if it does not exist.
-        """
+        """Show the progress of an upload and its missing chunks. Raises NotFound."""
         return self._record(self._upload(upload_id))
 
     def list_uploads(
@@ -115,7 +112,7 @@ class UploadService:
     ) -> list[UploadRecord]:
         """List the unfinished uploads of a conversation, newest first.
 
-        NotFound if the conversation does not exist.
+        Raises NotFound if there is no such conversation.
         """
         self.files.scope.conversation(conversation_id)
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
@@ -127,8 +124,8 @@ class UploadService:
     def finish(self, *, upload_id: str) -> LargeFileRecord:
         """Join all chunks into a file; finishing again returns the same file.
 
-        Raises NotFound; Conflict while chunks are missing, or if the SHA-256 is not the announced one, in which case
-        abort the upload; Unavailable if the storage fails.
+        Raises NotFound; Conflict while chunks are missing; Conflict `hash_differs` if the SHA-256 is not the announced
+        one (abort the upload and start again); Unavailable if the storage fails.
         """
         upload = self._upload(upload_id)
         if upload.file_id is None:
@@ -137,7 +134,7 @@ class UploadService:
             if record.chunks_missing:
                 expected = record.chunks_missing + record.chunks_received
                 raise Conflict(
-                    f"Missing chunks: {record.chunks_missing:,} of {expected:,}.",
+                    f"Missing chunks: {record.chunks_missing:,} of {expected:,}. Send them, then finish the upload.",
                     missing=list(record.missing),
                 )
             self._join(upload, chunks)
@@ -147,7 +144,7 @@ class UploadService:
     def abort(self, *, upload_id: str) -> UploadRecord:
         """Delete an upload and its chunks, and return its progress.
 
-        A finished file stays. NotFound if it does not exist.
+        The file of a finished upload stays. Raises NotFound if there is no such upload.
         """
         upload = self._upload(upload_id)
         record = self._record(upload)

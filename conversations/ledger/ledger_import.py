@@ -62,7 +62,7 @@ class LedgerImporter:
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
-                raise Invalid(f"{path.name} holds {len(sessions)} conversations; a new name fits only one.")
+                raise Invalid(f"{path.name} holds {len(sessions)} conversations; only one can get a new session id.")
             named = [session_id] if session_id is not None else list(sessions)
             rows = Conversation.objects.filter(workspace_id=self.workspace_id, session_id__in=named)
             there = sorted(rows.values_list("session_id", flat=True))
@@ -150,7 +150,7 @@ class LedgerImporter:
             ) from refused
         except DataError as refused:
             raise Invalid(
-                f"The database cannot hold a value of {session_id[:80]!r}; nothing of it was written."
+                f"The database cannot store a value of {session_id[:80]!r}; nothing of it was written."
             ) from refused
 
     def _copy(
@@ -241,8 +241,8 @@ class LedgerImporter:
             _note(exported, named, body_in(writer.write(named)))
         if wrong := _summed(given) ^ _summed(exported):
             raise Invalid(
-                f"An export of {original[:80]!r} would have other {min(wrong)[0]} lines, so it was not imported. "
-                "Was it written by another version?",
+                f"An export of {original[:80]!r} would have other {min(wrong)[0]} lines, so it was not imported. The "
+                "ledger may be from another version of LCM.",
                 code="ledger_not_reproducible",
             )
 

@@ -69,12 +69,13 @@ class ConversationStore(SpecificationStore):
     ) -> OpenedConversation:
         """Get the conversation with this session_id in the workspace, or create it.
 
-        Title, metadata and overrides are used only for a new one; an existing conversation keeps its own, and
-        `left_as_it_was` names those that differ. A project is created by its first use. Project and parent are also set
-        on an existing conversation that has none; raises Conflict if it has another one.
+        Title, metadata and overrides apply only to a new conversation. An existing one keeps its own values, and
+        `left_as_it_was` names the given values that differ. A project is created by its first use. Project and parent
+        are also set on an existing conversation that has none. Raises NotFound if there is no such parent; Conflict
+        `other_project` or `other_parent` if the conversation already has another project or parent.
         """
         if self.scope.workspace_id is None:
-            raise Invalid("A conversation belongs to a workspace; say to which.")
+            raise Invalid("A conversation belongs to a workspace; name a workspace.")
         require_names(session_id=session_id, title=title)
         given = {
             "title": title,
@@ -91,11 +92,11 @@ class ConversationStore(SpecificationStore):
         return OpenedConversation(**vars(conversation.as_record()), created=created, left_as_it_was=tuple(left))
 
     def get_conversation(self, *, conversation_id: int) -> ConversationRecord:
-        """Return a conversation; NotFound if it does not exist."""
+        """Return a conversation; raises NotFound."""
         return self.scope.conversation(conversation_id).as_record()
 
     def find_conversation(self, *, session_id: str) -> ConversationRecord:
-        """Return the conversation with this session_id; NotFound if there is none."""
+        """Return the conversation with this session_id; raises NotFound."""
         rows = self.scope.narrow(Conversation.objects.select_related("project"))
         found = rows.filter(session_id=session_id).first() if is_storable(session_id) else None
         if found is None:
@@ -115,8 +116,8 @@ class ConversationStore(SpecificationStore):
     ) -> list[ConversationRecord]:
         """List conversations with their titles and counters, oldest first.
 
-        Filtered by project, prefix of the session_id, values in the metadata, and time of the last change or append. A
-        page has 8 MiB at most; its cursor continues the list. To find conversations by their messages, use search.
+        Filter them by project, prefix of the session_id, values in the metadata, and time of the last change or append.
+        A page has 8 MiB at most; its cursor continues the list. To find conversations by their messages, use grep.
         """
         if not all(is_plain(value) for value in (project, session_prefix, has_metadata)):
             # No row has a value that a column cannot hold.
@@ -141,7 +142,7 @@ class ConversationStore(SpecificationStore):
     ) -> ConversationRecord:
         """Replace a conversation's title, its metadata, or both.
 
-        An omitted value stays. The audit log records the changed fields with the hashes of both values.
+        An omitted value stays. The audit log records the changed fields, with the hashes of old and new values.
         """
         conversation = self.scope.conversation(conversation_id, locked=True)
         require_names(title=title)
@@ -172,7 +173,7 @@ class ConversationStore(SpecificationStore):
 
     @transaction.atomic
     def configure_conversation(self, *, conversation_id: int, overrides: Mapping[str, Any]) -> ConversationRecord:
-        """Replace the conversation's own settings; Invalid if one is not allowed."""
+        """Replace the conversation's own settings; raises NotFound, Invalid."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
         # The database's clock, and never decreasing: messages that are recorded later do not get an earlier time.

@@ -61,7 +61,7 @@ def unsigned_values(cursor: str) -> list[Value]:
 
 def bad_cursor(sentence: str) -> Invalid:
     """Build the error for a cursor that is not accepted."""
-    return Invalid(f"{sentence}; begin again without one.", code="bad_cursor")
+    return Invalid(f"{sentence}; start again without a cursor.", code="bad_cursor")
 
 
 def _signature(packed: bytes, of: str, request: str, key: str | bytes) -> bytes:

@@ -108,7 +108,8 @@ def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChang
     if len(places) != len(set(places)):
         twice = next(place for place in places if places.count(place) > 1)
         raise Conflict(
-            f"The lineage of conversation {conversation_id} shows two things at {twice}; no context follows from it.",
+            f"The lineage of conversation {conversation_id} has two items at {twice}, so no context can be derived "
+            "from it: run `lcm check`.",
             code="lineage_contradicts_itself",
         )
     return ContextChange(
@@ -153,7 +154,7 @@ def change_context(change: ContextChange) -> None:
         shown = Q(message_id=row.message_id, summary_id=row.summary_id, token_count=row.token_count)
         gone, _ = at.filter(shown).delete()
         if not gone:
-            raise Conflict(f"The context of conversation {row.conversation_id} has changed at {row.ordinal} meanwhile.")
+            raise Conflict(f"The context of conversation {row.conversation_id} was changed at {row.ordinal}: retry.")
     made = [
         ContextItem(**{name: value for name, value in vars(row).items() if value is not None}) for row in change.added
     ]
@@ -192,7 +193,7 @@ def change_counts(change: CountsChange) -> None:
     """Set the counters to `after`; Conflict unless they are equal to `before`."""
     conversation = lock_conversations([change.conversation_id])[0]
     if rows(_SQL["counters"], {"id": change.conversation_id}) != [tuple(vars(change.before).values())]:
-        raise Conflict(f"The counters of conversation {change.conversation_id} have changed meanwhile.")
+        raise Conflict(f"The counters of conversation {change.conversation_id} were changed meanwhile; try again.")
     values = {**vars(change.after), "chain_head": bytes.fromhex(change.after.chain_head)}
     Conversation.objects.filter(pk=conversation.pk).update(**values)
 

@@ -27,7 +27,7 @@ MOST_ENTRIES = 1_000
 
 @dataclass(frozen=True)
 class JournalAppend:
-    """The result of appending entries: how many are new, and how many were stored."""
+    """The result of an append: `kept` entries are new, `repeated` ones were stored."""
 
     conversation_id: int
     subpath: str
@@ -38,7 +38,7 @@ class JournalAppend:
 
 @dataclass(frozen=True)
 class JournalRecord:
-    """One journal entry, unchanged; `entry` is None if it was erased."""
+    """One journal entry, unchanged; `entry` is absent if it was erased."""
 
     position: int
     uuid: str | None
@@ -49,7 +49,7 @@ class JournalRecord:
 
 @dataclass(frozen=True)
 class Subpath:
-    """One file of the host in a journal, with its number of entries and bytes."""
+    """One transcript file in a journal, with its number of entries and bytes."""
 
     subpath: str
     entry_count: int
@@ -65,17 +65,18 @@ class Journal(Scoped):
     def append_entries(
         self, *, conversation_id: int, entries: Sequence[Mapping[str, Any]], subpath: str = ""
     ) -> JournalAppend:
-        """Store entries of a host, in order: all, or none.
+        """Store raw transcript entries, in order: all, or none.
 
-        An entry whose `uuid` is stored already in this subpath is skipped. `subpath` names a file of the host other
-        than the session's own, such as a subagent's. Raises NotFound; Conflict if a uuid is stored with another entry;
-        Invalid for more than 1,000 entries, or for one that is nested too deeply.
+        They are lines of the transcript of an agent program (host). An entry whose `uuid` is already stored in this
+        subpath is skipped. `subpath` names a transcript file other than the session's own, such as a subagent's. Raises
+        NotFound; Conflict if the uuid belongs to another stored entry; Invalid for more than 1,000 entries, or for an
+        entry that is nested too deeply.
         """
         self.scope.conversation(conversation_id, locked=True)
         if subpath:
             require_names(subpath=subpath)
         if len(entries) > MOST_ENTRIES:
-            raise Invalid(f"{len(entries)} entries are too many at once; send {MOST_ENTRIES} at most.")
+            raise Invalid(f"{len(entries)} entries are too many for one request; send at most {MOST_ENTRIES}.")
         given = [(_uuid_of(entry, place), entry_text(entry, place)) for place, entry in enumerate(entries, start=1)]
         where = {"id": conversation_id, "subpath": subpath}
         uuids = [uuid for uuid, _ in given if uuid is not None]
@@ -85,7 +86,7 @@ class Journal(Scoped):
             if uuid is None or uuid not in known:
                 new.append((uuid, text))
             elif known[uuid] is not None and json.loads(known[uuid]) != json.loads(text):
-                raise Conflict(f"Another entry is kept under the uuid {uuid[:80]!r}; nothing was kept.")
+                raise Conflict(f"The uuid {uuid[:80]!r} belongs to another stored entry; nothing was stored.")
             if uuid is not None:
                 known[uuid] = text
         values = {**where, "uuids": [uuid for uuid, _ in new], "entries": [text for _, text in new]}
@@ -97,7 +98,7 @@ class Journal(Scoped):
     ) -> list[JournalRecord]:
         """List the entries of one file in a journal, unchanged, oldest first.
 
-        A page has 8 MiB at most, or one entry. NotFound if the conversation does not exist.
+        A page has at most 8 MiB, or one larger entry. Raises NotFound.
         """
         self.scope.conversation(conversation_id)
         if not is_storable(subpath):
@@ -122,7 +123,7 @@ class Journal(Scoped):
     ) -> list[Subpath]:
         """List the files of a journal by subpath; "" is the session's own file.
 
-        A file is listed from its first entry on. NotFound if the conversation does not exist.
+        A file without entries is not listed. Raises NotFound.
         """
         self.scope.conversation(conversation_id)
         values = {"id": conversation_id, "after": after_subpath, "limit": limit}

@@ -71,7 +71,7 @@ class JournalFiles(Scoped):
         if not is_storable(subpath) or not _hashes({**where, "subpath": subpath}, after=0, limit=1):
             listed = journal.list_subpaths(conversation_id=conversation_id, limit=_LISTED)
             named = ", ".join(repr(each.subpath) for each in listed) or "none"
-            raise NotFound(f"The journal of this conversation has no such file. It has: {named}.")
+            raise NotFound(f"The journal of this conversation has no such transcript file. It has: {named}.")
         return self._lines(journal, conversation_id, subpath)
 
     def line(self, *, conversation_id: int, subpath: str, position: int) -> Mapping[str, Any] | None:

@@ -72,11 +72,12 @@ class MessageStore:
     ) -> AppendResult:
         """Append messages, with their parts, to the conversation: all, or none.
 
-        Durable and searchable on return. A message whose idempotency key is stored already is not written again. A text
-        of more than large_file_tokens is moved to a file (`moved`); an element replaces it in the message. Text that
-        LCM injected into a prompt is not stored again (`skipped`). Raises NotFound; Invalid for values that cannot be
-        stored; Conflict if a key was used before for another message, or if the head is not at `expected_seq`
-        (`stale_head`, unless all messages are stored already under their keys); Unavailable if a file cannot be stored.
+        The messages are durable and searchable on return. A message whose idempotency key is already stored is not
+        written again. A text of more than `large_file_tokens` tokens is moved to a file (`moved`); in the message, an
+        element with the file's id replaces the text. Text that LCM injected into a prompt is not stored (`skipped`).
+        Raises NotFound; Invalid for values that cannot be stored; Conflict if a key was used before for another
+        message; Conflict `stale_head` if the head is not at `expected_seq`, unless all messages are already stored
+        under their keys; Unavailable if a file cannot be stored.
         """
         if any(map(_may_be_injected, messages)):
             sent = without_injected(messages)
@@ -161,7 +162,7 @@ class MessageStore:
         try:
             row = first_row(_APPEND, (*where, *_as_batch(drafts)))
         except DataError as refused:
-            raise Invalid("The database cannot hold one of these values.") from refused
+            raise Invalid("The database cannot store one of these values.") from refused
         if row is None or row["message_ids"] is None:
             self.scope.conversation(conversation_id)
             raise NotFound(f"There is no conversation {conversation_id} that you may see.")
@@ -193,10 +194,10 @@ class MessageStore:
         return AppendResult(conversation_id=conversation_id, messages=messages, counters=counters)
 
     def get_message(self, *, message_id: int, whole: bool = False) -> MessageRecord:
-        """Return one message with its parts; NotFound if it does not exist.
+        """Return one message with its parts; raises NotFound.
 
-        `whole` restores texts that were moved to files, byte for byte; raises Unavailable if a file cannot be read, and
-        Conflict if one is quarantined or damaged. A quarantined message is returned without its texts.
+        `whole` restores texts that were moved to files, byte for byte. It raises Unavailable if a file cannot be read,
+        Conflict `quarantined` or `damaged` if a file is. A quarantined message is returned without its texts.
         """
         self.scope.message(message_id)
         [message] = readable(messages_of([message_id]))
@@ -206,9 +207,9 @@ class MessageStore:
     def list_messages(self, *, conversation_id: int, after_seq: int = 0, limit: int = 100) -> list[MessageRecord]:
         """List messages with their parts, oldest first.
 
-        A page has 8 MiB at most, or one message, and may hold fewer messages than `limit` because of that.
-        Seqs have no gaps, erased messages included: a missing seq is a row missing from the database, which `lcm check`
-        reports. Quarantined messages are listed without their texts. Raises NotFound.
+        A page has at most 8 MiB, or one larger message, so it may hold fewer messages than `limit`. Erased messages
+        are listed, too, so the seqs have no gaps. A gap means that a row is missing from the database; `lcm check`
+        reports it. Quarantined messages are listed without their texts. Raises NotFound.
         """
         fit, more = fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         found = messages_after(
@@ -334,7 +335,7 @@ def _check_batch(messages: Sequence[NewMessage], policy: StorePolicy) -> None:
     for position, message in enumerate(messages, start=1):
         if len(message.parts) > policy.max_message_parts:
             raise Invalid(
-                f"Message {position} has {len(message.parts)} parts; it may have {policy.max_message_parts} at most."
+                f"Message {position} has {len(message.parts)} parts; it may have at most {policy.max_message_parts}."
             )
     keys = [message.idempotency_key for message in messages if message.idempotency_key is not None]
     if len(keys) != len(set(keys)):

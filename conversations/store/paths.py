@@ -20,7 +20,7 @@ _SQL = load("conversations/branches/paths.sql")
 class Branch:
     """The messages appended between two moves of the head.
 
-    The first message follows `follows_seq`. The messages up to `active_to_seq` are on the path to the head (0: none).
+    The first one follows `follows_seq`. Messages up to `active_to_seq` are on the active path; 0 if none is.
     """
 
     number: int

@@ -21,7 +21,7 @@ def place_conversation(
     """
     require_names(project=project, parent_session_id=parent_session_id)
     if parent_link is not None and parent_session_id is None:
-        raise Invalid("A parent_link needs the parent_session_id that it is about.")
+        raise Invalid("parent_link needs a parent_session_id; give both.")
     if project is None and parent_session_id is None:
         return
     # The row is locked, so that one of two callers with different values is refused.
@@ -39,8 +39,8 @@ def place_conversation(
 def _set_project(conversation: Conversation, name: str) -> None:
     if conversation.project is not None and conversation.project.name != name:
         raise Conflict(
-            f"This conversation belongs to the project {conversation.project.name[:80]!r} already. Open it without a"
-            " project, or with that one.",
+            f"This conversation already belongs to the project {conversation.project.name[:80]!r}. Omit `project`, or"
+            " give that one.",
             code="other_project",
         )
     conversation.project, _ = Project.objects.get_or_create(workspace_id=conversation.workspace_id, name=name)
@@ -52,7 +52,7 @@ def _set_parent(conversation: Conversation, session_id: str, given: ParentLink |
     if parent is None:
         raise NotFound(f"There is no conversation {session_id[:80]!r} that you may see.")
     if conversation.parent_id is not None and (conversation.parent_id, conversation.parent_link) != (parent.pk, link):
-        raise Conflict("This conversation has another parent already. Open it without one.", code="other_parent")
+        raise Conflict("This conversation already has another parent. Omit `parent_session_id`.", code="other_parent")
     above: Conversation | None = parent
     while above is not None:
         if above.pk == conversation.pk:

@@ -55,8 +55,8 @@ def require_readable(file_id: str) -> None:
     """Raise Conflict if a file is quarantined, or has a quarantined message's text."""
     if is_quarantined(file_id):
         raise Conflict(
-            f"{file_id} is quarantined, so its bytes are not given. `lcm read-quarantined {file_id}` shows its text to"
-            " an admin.",
+            f"{file_id} is quarantined, so its bytes are not returned. An admin can read its text with `lcm"
+            f" read-quarantined {file_id}`.",
             code="quarantined",
         )
 

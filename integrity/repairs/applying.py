@@ -48,9 +48,9 @@ class Repairs(Scoped):
         before_plan: str | None = None,
         limit: int = 20,
     ) -> list[RepairPlanOutline]:
-        """List repair plans in figures, newest first.
+        """List repair plans, newest first, with counts but without steps.
 
-        Raises NotFound if the report does not exist.
+        Raises NotFound if there is no such report.
         """
         plans = self.scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
         if report_id is not None:
@@ -74,17 +74,17 @@ class Repairs(Scoped):
         ]
 
     def get_plan(self, *, repair_id: str) -> RepairPlanRecord:
-        """Show a plan with its steps and their states; raises NotFound."""
+        """Show a repair plan with its steps and their states; raises NotFound."""
         return plan_record(plan_of(self.scope, repair_id))
 
     @transaction.atomic
     def approve_steps(
         self, *, repair_id: str, ordinals: Sequence[int], refused: Sequence[int] = ()
     ) -> RepairPlanRecord:
-        """Approve steps of a plan, and reject others; nothing is applied yet.
+        """Approve steps of a repair plan, and reject others; nothing is applied yet.
 
-        Raises NotFound, Invalid, Conflict. A plan that was applied, refused or undone accepts no approvals: make
-        another.
+        Raises NotFound; Invalid for an unknown step, or one that is both approved and refused; Conflict `plan_over` if
+        the plan was applied, refused or undone (make another plan).
         """
         plan = plan_of(self.scope, repair_id, locked=True)
         _require(plan, PlanState.PROPOSED, PlanState.APPROVED)
@@ -93,7 +93,7 @@ class Repairs(Scoped):
         if unknown:
             raise Invalid(f"{repair_id} has no step {unknown[0]}; it has {len(steps)}.")
         if set(ordinals) & set(refused):
-            raise Invalid("A step cannot be both approved and refused.")
+            raise Invalid("A step cannot be both approved and refused; name it once.")
         approval = {"state": StepState.APPROVED, "approved_by": self.scope.actor, "approved_at": timezone.now()}
         plan.steps.filter(ordinal__in=ordinals).update(**approval)
         plan.steps.filter(ordinal__in=refused).update(state=StepState.REFUSED, approved_by="", approved_at=None)
@@ -111,9 +111,9 @@ class Repairs(Scoped):
         """Apply the approved steps in one transaction, if they add no findings.
 
         If the target of a step has changed since, the step becomes stale and nothing is applied. If the repair would
-        add findings, it is rolled back, and the outcome lists them. The answer's state is applied or refused. Raises
-        NotFound, Conflict for a plan without an approved step, and ConversationBusy, retryable, while a compaction is
-        running.
+        add findings, it is rolled back, and `outcome` lists them. The returned plan's `state` is applied or refused.
+        Raises NotFound; Conflict `nothing_approved` if no step is approved; Conflict `plan_over` if the plan was
+        applied, refused or undone; ConversationBusy, retryable, while a compaction is running.
         """
         with self._lock_plan(repair_id, PlanState.APPROVED) as (plan, steps, conversation_ids):
             stale = [step for step in steps if not _is_unchanged(step)]
@@ -135,8 +135,8 @@ class Repairs(Scoped):
     def undo_plan(self, *, repair_id: str) -> RepairPlanRecord:
         """Restore exactly the values before the plan was applied, or change nothing.
 
-        Raises NotFound; Conflict `cannot_repair` for a plan with a step that cannot be undone, and `repair_overtaken`
-        if the repaired rows have changed since.
+        Raises NotFound; CannotRepair if a step cannot be undone; RepairOvertaken if the repaired rows have changed
+        since; ConversationBusy, retryable, while a compaction is running.
         """
         with self._lock_plan(repair_id, PlanState.APPLIED) as (plan, steps, conversation_ids):
             for step in reversed(steps):
@@ -233,7 +233,7 @@ def _is_unchanged(step: models.RepairStep) -> bool:
 def _require(plan: models.RepairPlan, *states: PlanState) -> None:
     if plan.state not in states:
         raise Conflict(
-            f"{plan.plan_id} is {plan.state}, not {' or '.join(states)}.",
+            f"{plan.plan_id} is {plan.state}, but must be {' or '.join(states)} for this.",
             code="nothing_approved" if plan.state == PlanState.PROPOSED else "plan_over",
         )
 

@@ -40,7 +40,7 @@ class Quarantines(Scoped):
     ) -> list[QuarantineRecord]:
         """List open quarantines, newest first; `released` includes released ones.
 
-        Raises NotFound if the conversation does not exist.
+        Raises NotFound if there is no such conversation.
         """
         rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
         if conversation_id is not None:
@@ -56,21 +56,21 @@ class Quarantines(Scoped):
     def quarantine(self, *, id: str, reason: str) -> QuarantineRecord:
         """Withhold a message, summary, part or file from every model; its row stays.
 
-        Raises NotFound, Invalid for another kind of id, and Conflict if it is quarantined already.
+        Raises NotFound; Invalid for another kind of id; Conflict `quarantined` if it is already quarantined.
         """
         conversation_id = self._conversation_of(id)
         self.scope.conversation(conversation_id, locked=True)
         if _open_quarantine(id) is not None:
-            raise Conflict(f"{id} is quarantined already.", code="quarantined")
+            raise Conflict(f"{id} is already quarantined.", code="quarantined")
         held = quarantine(conversation_id, id, reason=reason, log=AuditLog(self.scope))
         held.refresh_from_db()
         return record_of(QuarantineRecord, held)
 
     @transaction.atomic
     def release(self, *, quarantine_id: int) -> QuarantineRecord:
-        """Release a quarantine, and show its target again.
+        """End a quarantine: models can read the item's text again.
 
-        Raises NotFound, and Conflict if released already.
+        Raises NotFound; Conflict `released` if it was already released.
         """
         held = self.scope.narrow(Quarantine.objects.all()).filter(pk=quarantine_id).first()
         if held is None:
@@ -78,7 +78,7 @@ class Quarantines(Scoped):
         self.scope.conversation(held.conversation_id, locked=True)
         held.refresh_from_db()
         if held.released_at is not None:
-            raise Conflict(f"{held.target} was released already.", code="released")
+            raise Conflict(f"{held.target} was already released.", code="released")
         release(held, log=AuditLog(self.scope))
         held.refresh_from_db()
         return record_of(QuarantineRecord, held)
@@ -87,9 +87,9 @@ class Quarantines(Scoped):
     def read_quarantined(self, *, id: str) -> QuarantinedText:
         """Read the stored text of an item that is withheld by a quarantine.
 
-        It is a quarantined message, summary, part or file, or a summary made from one. A part comes with its message, a
-        file with its first lines. The audit log records the reader. Raises NotFound, and Conflict if the item is not
-        withheld.
+        The item is a quarantined message, summary, part or file, or a summary made from one. For a part, its whole
+        message is returned; for a file, its first lines. The audit log records who read it. Raises NotFound; Invalid
+        for another kind of id; Conflict `not_quarantined` if the item is not withheld.
         """
         conversation_id = self._conversation_of(id)
         if id.startswith("part_"):

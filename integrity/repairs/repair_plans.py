@@ -57,7 +57,7 @@ def make_plan(report: models.IntegrityReport, *, ledger_file_id: str = "") -> mo
     Raises Conflict if the check is still running.
     """
     if report.finished_at is None:
-        raise Conflict(f"{report.report_id} is not finished; plan repairs when it is.", code="report_unfinished")
+        raise Conflict(f"The check {report.report_id} is still running; try again later.", code="report_unfinished")
     findings = [
         FindingKey(finding.code, finding.conversation_id, finding.target)
         for finding in report.findings.order_by("finding_id").only("code", "conversation_id", "target")

@@ -71,10 +71,11 @@ class Erasures:
     ) -> ErasurePreview:
         """Show everything that erasing these messages and files would remove.
 
-        Nothing changes yet. Name messages by a range of seqs, by ids, or both; without any, the erasure covers the
-        whole conversation. It includes files that only these messages need, what map runs of this conversation wrote
-        from its files, and the text of every summary made from them. The answer has an id and a confirmation, which
-        `erase` accepts for an hour. Raises NotFound, and Invalid if nothing is left to erase.
+        Nothing changes yet. Name messages by a range of seqs or by ids, and files by ids. If you name neither, the
+        erasure covers the whole conversation. The erasure includes files that only these messages need, the files that
+        map runs of this conversation made from its files, and the text of every summary made from them. The response
+        has an id and a confirmation, which `erase` accepts for an hour. Raises NotFound; Invalid for a wrong range;
+        Invalid `nothing_to_erase`.
         """
         conversation = self.scope.conversation(conversation_id)
         is_whole = from_seq is None and to_seq is None and not message_ids and not file_ids
@@ -82,7 +83,7 @@ class Erasures:
         self._require_files(conversation.pk, file_ids)
         extent = Extent.of(conversation.pk, named, file_ids, is_whole=is_whole)
         if not extent.messages and not extent.files:
-            raise Invalid("Nothing of this is left to erase.", code="nothing_to_erase")
+            raise Invalid("Nothing is left to erase here: it was already erased.", code="nothing_to_erase")
         with transaction.atomic():
             erasure = Erasure.objects.create(
                 erasure_id=f"era_{secrets.token_hex(8)}",
@@ -107,17 +108,21 @@ class Erasures:
     def erase(self, *, erasure_id: str, confirmation: str) -> ErasureResult:
         """Carry out a previewed erasure permanently.
 
-        `confirmation` is the text that the preview shows. One transaction, with an act in the audit log, removes:
-        texts, metadata, authors and idempotency keys of the messages, in rows and cold blocks; the texts of summaries
-        made from them, and of session, arc and epoch summaries that rest on them; files, with their bytes unless
-        another file shares them, and with prompts, inputs and outputs of map runs over them, which are cancelled, and
-        the files that these runs wrote in this conversation; reasons of quarantines and questions of grants about them.
-        Erasing a whole conversation also removes its title, metadata and instructions, and the metadata of its
-        boundaries. Rows, places and hashes stay. Summaries in the active context, and those of sessions, arcs and
-        epochs, are made again from the remaining messages.
+        `confirmation` is the text that the preview shows. One transaction, recorded in the audit log, removes:
 
-        Raises NotFound; Invalid (`not_confirmed`); Conflict if the preview has expired, was carried out, or differs
-        from what would be erased now; ConversationBusy while a compaction is running.
+        - texts, metadata, authors and idempotency keys of the messages, also in the cold tier
+        - texts of all summaries made from them, also of session, arc and epoch summaries
+        - the files, and their bytes unless another file has the same bytes
+        - prompts, inputs and outputs of map runs over these files, and the files that the runs wrote in this
+          conversation; the runs are cancelled
+        - reasons of quarantines and questions of grants about them
+        - for a whole conversation, also its title, metadata and instructions, and the metadata of its boundaries
+
+        Rows, seqs and hashes stay. Summaries in the active context, and those of sessions, arcs and epochs, are
+        regenerated from the remaining messages.
+
+        Raises NotFound; Invalid `not_confirmed`; Conflict `erasure_expired`, `erasure_done`, or `erasure_outdated` if
+        the content has changed since the preview; ConversationBusy, retryable, while a compaction is running.
         """
         erasure = self._find_confirmed(erasure_id, confirmation)
         with compaction_lock(erasure.conversation_id), transaction.atomic():
@@ -127,7 +132,7 @@ class Erasures:
             extent = Extent.of(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
             if extent.fingerprint != erasure.fingerprint:
                 raise Conflict(
-                    "The conversation has changed since the preview, and the erasure would differ. Preview again.",
+                    "The conversation has changed since the preview, so more or less would be erased. Preview again.",
                     code="erasure_outdated",
                 )
             act = AuditLog(self.scope).record(
@@ -216,14 +221,14 @@ class Erasures:
         self._require_open(erasure)
         if confirmation != erasure.confirmation:
             raise Invalid(
-                "Nothing was erased: the confirmation differs from the text that the preview shows.",
+                "Nothing was erased: the confirmation is not the text that the preview shows. Type it exactly.",
                 code="not_confirmed",
             )
         return erasure
 
     def _require_open(self, erasure: Erasure) -> None:
         if erasure.act_id is not None:
-            raise Conflict(f"{erasure.erasure_id} was carried out already.", code="erasure_done")
+            raise Conflict(f"{erasure.erasure_id} was already carried out.", code="erasure_done")
         if erasure.expires_at <= self.now():
             raise Conflict("This preview has expired. Preview again.", code="erasure_expired")
 

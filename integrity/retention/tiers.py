@@ -49,11 +49,11 @@ class Retention:
         return cls(policy=RetentionPolicy.from_settings(), scope=scope)
 
     def archive(self, *, conversation_id: int) -> TierMove:
-        """Move the conversation's texts to the cold tier, regardless of its age.
+        """Move the conversation's texts to the cold tier, whenever it was last used.
 
-        Reads work as before. Bounded by 20 seconds: with `more`, another call continues. Each stretch has its own
-        transaction and act in the audit log, and is committed only after it reads back the same. Raises NotFound, and
-        ConversationBusy while a compaction is running.
+        Reads work as before. The call stops after about 20 seconds; if `more` is true, call again. Each range of
+        messages has its own transaction and audit entry, and is committed only after it was read back unchanged. Raises
+        NotFound; ConversationBusy, retryable, while a compaction is running.
         """
         self.scope.conversation(conversation_id)
         return self._archive(conversation_id, after_seq=0, deadline=self._deadline())
@@ -61,8 +61,8 @@ class Retention:
     def thaw(self, *, conversation_id: int) -> TierMove:
         """Move the conversation's texts back into their rows, where searches find them.
 
-        Its unused days restart. Bounded as `archive` is. Raises NotFound, and ConversationBusy while a compaction is
-        running.
+        The count of days without use restarts at 0. The call stops after about 20 seconds; if `more` is true, call
+        again. Raises NotFound; ConversationBusy, retryable, while a compaction is running.
         """
         self.scope.conversation(conversation_id)
         deadline = self._deadline()
@@ -80,14 +80,14 @@ class Retention:
         return _move(conversation_id, Tier.HOT, moves, more=more)
 
     def get_retention(self) -> RetentionRecord:
-        """Show the workspace's retention, and how many conversations are due."""
+        """Show the retention, and how many conversations are due to move to cold."""
         return self._record(self._workspace())
 
     def set_retention(self, *, cold_after_days: int | None = None) -> RetentionRecord:
-        """Set after how many unused days conversations go cold.
+        """Set the days without use after which texts move to the cold tier.
 
         Without `cold_after_days`, the site's default applies. Cold conversations stay cold until they are thawed. To
-        keep a workspace hot whatever the default, set 36,500 days, a hundred years.
+        keep all texts of a workspace in the hot tier, set 36,500 days, a hundred years.
         """
         with transaction.atomic():
             workspace = Workspace.objects.select_for_update().get(pk=self._workspace().pk)
@@ -141,7 +141,7 @@ class Retention:
 
     def _workspace(self) -> Workspace:
         if self.scope.workspace_id is None:
-            raise Invalid("Retention is set for each workspace; name one.")
+            raise Invalid("Retention is set for each workspace; name a workspace.")
         return Workspace.objects.get(pk=self.scope.workspace_id)
 
     def _due_values(self, *, limit: int | None = None) -> dict[str, int | None]:
@@ -177,7 +177,7 @@ class StorageReport(Scoped):
     """Storage counts of one workspace or, for the site administrator, of all."""
 
     def storage(self) -> StorageStatistics:
-        """Count messages, summaries, files and bytes by tier, and the saving."""
+        """Count messages, summaries, files and bytes by tier, and the bytes saved."""
         owned = {"workspace_id": self.scope.workspace_id}
         counts = first_row(SQL["space_used"], owned)
         assert counts is not None, "it has one row"

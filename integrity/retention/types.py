@@ -16,10 +16,10 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True)
 class TierMove:
-    """What one call moved to a tier; with `more`, another call continues.
+    """What one call moved to a tier; if `more` is true, call again.
 
-    `bytes_in_rows` is the size of these messages' texts and search terms in rows, `bytes_in_blocks` their size in
-    blocks. `damaged_ids` are messages that do not match their hashes: they stay where they are, for a check to find.
+    `bytes_in_rows` is the size of the texts and search terms of these messages in rows, `bytes_in_blocks` their size in
+    compressed blocks. `damaged_ids` are messages that do not match their hashes; they are not moved.
     """
 
     conversation_id: int
@@ -36,10 +36,10 @@ class TierMove:
 
 @dataclass(frozen=True)
 class RetentionRecord:
-    """After how many unused days a workspace's texts go cold.
+    """The days without use after which a workspace's texts move to the cold tier.
 
-    `effective_days` is the one that applies; None for never. `due_conversations` counts those that have been unused
-    that long and are not entirely cold.
+    `effective_days` is the number that applies; absent means never. `due_conversations` counts the conversations
+    without use for that long that are not entirely cold.
     """
 
     workspace_id: int
@@ -53,8 +53,8 @@ class RetentionRecord:
 class StorageStatistics:
     """The space that a workspace uses, by tier.
 
-    `bytes_saved` is the saving of its cold texts. `hot_bytes` counts texts, parts and search terms in rows, without
-    indexes; None where counting takes too long.
+    `bytes_saved` is what the cold tier saves. `hot_bytes` counts texts, parts and search terms in rows, without
+    indexes; absent if counting takes too long.
     """
 
     conversations: int
@@ -89,7 +89,7 @@ class ErasedSummary:
 class ErasedFile:
     """A file that is erased.
 
-    `bytes_stay` if another file of the workspace has the same bytes.
+    `bytes_stay`: another file of the workspace has the same bytes, so they stay.
     """
 
     file_id: str
@@ -101,7 +101,7 @@ class ErasedFile:
 class TextElsewhere:
     """Other texts that may quote messages, summaries or files, and their number.
 
-    `is_erased` says whether the erasure removes them; the others are for a person to review.
+    `is_erased`: the erasure removes them. A person must review the others.
     """
 
     what: str
@@ -113,9 +113,9 @@ class TextElsewhere:
 class ErasurePreview:
     """What an erasure would remove.
 
-    `erase` carries it out, given this id and the confirmation. Every summary made from these messages, directly or
-    through others, loses its text; those in the active context are made again from the remaining messages. `summaries`
-    lists the first of them, `summary_count` counts all.
+    `erase` carries it out with this id and the confirmation. Every summary made from these messages, directly or
+    through others, loses its text; summaries in the active context are regenerated from the remaining messages.
+    `summaries` lists the first of them, `summary_count` counts all.
     """
 
     erasure_id: str
@@ -143,7 +143,7 @@ class ErasurePreview:
 
 @dataclass(frozen=True)
 class ErasureResult:
-    """A completed erasure, its act, and the job that redoes summaries."""
+    """A completed erasure, its audit entry, and the job that regenerates summaries."""
 
     erasure_id: str
     conversation_id: int

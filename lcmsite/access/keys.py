@@ -39,8 +39,8 @@ USE_IS_RECORDED_EVERY = timedelta(minutes=1)
 class Caller:
     """The authenticated caller: the workspace, and the caller's rights in it.
 
-    `is_operator` is true for the site administrator: at the command line without a key, and superusers. An
-    API key belongs to one workspace, so its holder never is.
+    `is_operator` is true for the operator at the command line and for superusers. An API key belongs to a workspace, so
+    its holder is never a site administrator (`is_operator`).
     """
 
     scope: Scope
@@ -51,14 +51,14 @@ class Caller:
     def require(self, needed: KeyScope) -> None:
         """Raise Forbidden unless the caller has this scope or one that includes it."""
         if not self.may(needed):
-            raise Forbidden(f"This needs a key with the scope {needed}.")
+            raise Forbidden(f"This needs the scope {needed}; use a key or a role that has it.")
 
     def require_operator(self) -> None:
         """Raise Forbidden unless the caller is a site administrator."""
         if not self.is_operator:
             raise Forbidden(
-                "This belongs to the whole site, not to a workspace: only its operator may call it, at the command "
-                "line or as a superuser on the pages."
+                "This belongs to the whole site, not to a workspace: only the site administrator may call it, at the "
+                "command line or as a superuser on the pages."
             )
 
     def may(self, needed: KeyScope) -> bool:
@@ -119,9 +119,9 @@ def caller_of_hash(key_hash: bytes) -> Caller:
     if row is None:
         raise Unauthenticated("This is not a valid API key.")
     if row.revoked_at is not None:
-        raise Unauthenticated("This API key was revoked.", code="key_revoked")
+        raise Unauthenticated("This API key was revoked; use another key.", code="key_revoked")
     if row.expires_at is not None and row.expires_at <= now:
-        raise Unauthenticated("This API key has expired.", code="key_expired")
+        raise Unauthenticated("This API key has expired; use another key.", code="key_expired")
     _record_use(row, now)
     caller = Caller(
         scope=Scope(row.workspace_id, actor=f"key {row.pk}"),
@@ -165,7 +165,7 @@ def issue(
     if not (1 <= len(name) <= 200 and name.isprintable()):
         raise Invalid("A key's name is 1 to 200 printable characters.")
     if expires_at is not None and expires_at <= timezone.now():
-        raise Invalid("The key would have expired already.")
+        raise Invalid("The key's expiry is in the past; give a later time.")
     key = PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         row = ApiKey.objects.create(

@@ -68,7 +68,7 @@ def add(scope: Scope, *, username: str, role: Role, password: str | None = None)
     if not username.isprintable() or not 1 <= len(username) <= 150 or " " in username:
         raise Invalid("A user's name is 1 to 150 printable characters without blanks.")
     if User.objects.filter(username=username).exists():
-        raise Conflict(f"There is a user {username[:80]!r} already; `lcm user role` gives them a role here.")
+        raise Conflict(f"There is already a user {username[:80]!r}; `lcm user role` gives them a role here.")
     shown = password or secrets.token_urlsafe(PASSWORD_BYTES)
     user = User.objects.create_user(username=username, password=shown)
     _set_membership(scope, user, role)
@@ -102,7 +102,7 @@ def remove(scope: Scope, *, username: str) -> None:
 def reset_password(scope: Scope, *, username: str) -> NewPassword:
     """Set and return a generated password for a user, and end their sessions.
 
-    Only for the site administrator: the user may belong to workspaces of several admins.
+    For the site administrator, not for admins of a workspace: the user may belong to other workspaces, too.
     """
     user = _user(username)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
@@ -131,7 +131,7 @@ def _not_a_member(username: str) -> NotFound:
 def _require_another_admin(scope: Scope, user: User) -> None:
     """Raise Conflict if this would leave the workspace without an admin.
 
-    A superuser may remove another user. The command line and API keys are not restricted: they can add an admin.
+    The site administrator, superusers and holders of keys may: they can make another one.
     """
     kind, _, name = scope.actor.partition(" ")
     if kind != "user":
@@ -142,15 +142,15 @@ def _require_another_admin(scope: Scope, user: User) -> None:
     if holders != {user.pk}:
         return
     if scope.actor == _actor(user):
-        raise Conflict("You are the only admin of this workspace; make somebody else one first.", code="last_admin")
+        raise Conflict("You are the only admin of this workspace; first make another user an admin.", code="last_admin")
     if not User.objects.filter(username=name, is_superuser=True).exists():
-        raise Conflict("This is the only admin of the workspace; make somebody else one first.", code="last_admin")
+        raise Conflict("This is the only admin of the workspace; first make another user an admin.", code="last_admin")
 
 
 def _workspace(scope: Scope) -> int:
     """The id of the scope's workspace; raises Invalid if it has none."""
     if scope.workspace_id is None:
-        raise Invalid("A person belongs to a workspace; say to which.")
+        raise Invalid("A user belongs to a workspace; name a workspace.")
     return scope.workspace_id
 
 

@@ -17,11 +17,11 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
     """Create a workspace; Conflict if the name is taken, Invalid if it is unusable."""
     checked_workspace(name)
     if "/" in name or name in (".", ".."):
-        # The name is a segment of the URLs of pages.
-        raise Invalid("A workspace's name has no slash in it, and is more than dots.")
+        # The name is a segment of the paths of pages.
+        raise Invalid("A workspace's name must not contain a slash, and must not consist of dots only.")
     row, is_new = Workspace.objects.get_or_create(name=name)
     if not is_new:
-        raise Conflict(f"There is a workspace {name!r} already.")
+        raise Conflict(f"There is already a workspace {name!r}; choose another name.")
     AuditLog(scope).record(Act.CREATE_WORKSPACE, workspace_id=row.pk, target=name)
     row.refresh_from_db()
     return _record(row)

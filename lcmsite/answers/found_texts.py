@@ -116,7 +116,7 @@ def _(described: Description) -> str:
         )
     )
     sure = described.confidence is not None and f"confidence {described.confidence:.2f}: {described.confidence_reason}"
-    opening = described.opening_tokens is not None and f"opens for {described.opening_tokens:,}"
+    opening = described.opening_tokens is not None and f"{described.opening_tokens:,} to open"
     made_of = described.message_count is not None and f"of {counted(described.message_count, 'message')}"
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
     held = {outline.summary_id for outline in described.held_by}
@@ -129,7 +129,7 @@ def _(described: Description) -> str:
             as_fields(described, without=_LEFT_OUT_OF_DESCRIPTIONS),
             f"derived: {derived}" if derived else None,
             _outlines("below", map(_below, described.manifest), is_complete=described.manifest_complete),
-            _outlines("held by", map(_above, described.held_by)),
+            _outlines("contained in", map(_above, described.held_by)),
             text,
             cursor_line(described.cursor),
         )
@@ -164,13 +164,13 @@ def _outlines(name: str, outlines: Iterable[str], *, is_complete: bool = True) -
 
 @text_of.register
 def _(outline: SummaryOutline) -> str:
-    cost = f"{outline.token_count:,} tokens, opens for {outline.opening_tokens:,}"
+    cost = f"{outline.token_count:,} tokens, {outline.opening_tokens:,} to open"
     return f"- {outline.summary_id} [{span(outline)}] depth {outline.depth}, {cost}{_state(outline)}"
 
 
 def _below(outline: SummaryOutline) -> str:
     """A line for a summary that can be expanded next."""
-    return f"- {outline.summary_id} [{span(outline)}] opens for {outline.opening_tokens:,}{_state(outline)}"
+    return f"- {outline.summary_id} [{span(outline)}] {outline.opening_tokens:,} tokens to open{_state(outline)}"
 
 
 def _above(outline: SummaryOutline) -> str:

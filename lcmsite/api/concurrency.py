@@ -171,7 +171,7 @@ class Gate(FairQueue):
         except QueueFull:
             TOO_MANY_AT_ONCE.labels("heavy" if heavy else "other").inc()
             what = "searches and other heavy operations" if heavy else "requests"
-            raise TooManyAtOnce(f"Too many {what} run at once; try again, with fewer at the same time.") from None
+            raise TooManyAtOnce(f"Too many {what} run at once; try again with fewer at a time.") from None
         try:
             yield
         finally:

@@ -27,7 +27,7 @@ LEDGER = "conversations/{conversation_id}/ledger/"
 
 # The web server itself refuses such a request, so the response has no JSON problem.
 _TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
-_INSTEAD = "The operator calls it at the command line, a superuser on the pages."
+_INSTEAD = "The site administrator calls it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
     "description": "The id of this request in LCM's log.",
     "required": True,
@@ -104,7 +104,7 @@ class OperationSchema(CompletedSchema):
         description = self.operation.description
         if not self.operation.operator_only:
             return description
-        return f"{description}\n\nThis belongs to the whole site: every API key gets 403. {_INSTEAD}"
+        return f"{description}\n\nThis concerns the whole site: every API key gets 403. {_INSTEAD}"
 
     def get_tags(self) -> list[str]:
         return [self.operation.chapter]

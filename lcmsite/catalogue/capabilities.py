@@ -29,7 +29,7 @@ DISCOVER, STORE, SUMMARIZE, DELEGATE = range(4)
 PURPOSES: Mapping[int, str] = {
     DISCOVER: "Describe the operations and settings.",
     STORE: "Store conversations and files, and list them.",
-    SUMMARIZE: "Make summaries, search and read through them, and verify everything.",
+    SUMMARIZE: "Make summaries, search and read, and verify everything.",
     DELEGATE: "Let other models and agents work on many items.",
 }
 # Services that are not listed here are of level SUMMARIZE.
@@ -50,15 +50,16 @@ class CapabilityParams(Params):
     """The level to describe, and the amount of detail."""
 
     level: Annotated[int, Field(ge=DISCOVER, le=DELEGATE), WHOLE] = optional("Only the operations of this level.")
-    full: Flag = optional("Whether to return the JSON Schema of each operation's params, not only its name.")
+    full: Flag = optional("Whether to also return the JSON Schema of each operation's params.")
 
 
 @dataclass(frozen=True)
 class CapableOperation:
     """An operation: its name on each interface, who may call it, and its params.
 
-    `path` is the REST path; `everywhere` is a second path, for the whole workspace. `tool` is the MCP name, if agents
-    have the operation. `needs` is the scope that an API key must have, or `operator` if no key may call it.
+    `path` is its path in the REST API, and `everywhere` a second path for the whole workspace. `tool` is its name over
+    MCP if it is offered to agents. `needs` is the scope that an API key must have; `operator` means that no key may
+    call it, only the site administrator.
     """
 
     name: str
@@ -105,9 +106,9 @@ class CapabilityList(Scoped, ABC):
     def schema(self, *, level: int | None = None, full: bool = False) -> CapabilitySummary:
         """Describe what this LCM can do: operations by level, limits and settings.
 
-        The levels are 0 (this description), 1 (storing and listing), 2 (summaries and reading) and 3 (delegated work).
-        Each operation is listed with its command, path, tool, required scope and params; with `full`, also with the
-        JSON Schema of the params. The settings are the defaults; a conversation may override some of them.
+        The levels are 0: this description; 1: storing and listing; 2: summaries, search and reading; 3: delegated work.
+        Each operation has its command, its path, its tool, the scope it needs, and the schema name of its params;
+        `full` adds their JSON Schema. The settings are defaults; a conversation may override some of them.
         """
         levels = PURPOSES if level is None else (level,)
         return CapabilitySummary(

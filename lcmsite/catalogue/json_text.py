@@ -119,8 +119,8 @@ def _plain(value: Any) -> Any:
     """Convert a value that the encoder does not know by one level."""
     if hasattr(value, "__dataclass_fields__"):
         kind: Any = type(value)
-        names = _names(kind)
-        # Null fields are left out.
+        names = json_names(kind)
+        # What is null is left out.
         fields = {name: each for name, each in vars(value).items() if each is not None}
         return {names.get(name, name): fields[name] for name in fields if names.get(name, name)} if names else fields
     if isinstance(value, datetime):
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _names(record: type) -> dict[str, str]:
+def json_names(record: type) -> dict[str, str]:
     """Fields whose JSON name differs, with that name; "" for fields left out."""
     found = {}
     for name, hint in get_type_hints(record, include_extras=True).items():

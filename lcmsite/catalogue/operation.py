@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_type_hints
 
+from conversations.errors import LcmError
 from conversations.param_fields import Params
 from lcmsite.access.keys import Caller
 from lcmsite.api.concurrency import cancelled_with_client, gate
@@ -23,6 +24,8 @@ _FAMILIES = frozenset({"map"})
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 _ONE_CONVERSATION = "conversations/{conversation_id}/"
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
+# The name of an error's class, and a more specific code after it: "Conflict `plan_outdated`", "Conflict (`plan_over`)".
+_ERROR = re.compile(r"\b([A-Z][A-Za-z]+)\b(?:\s+(?:(`[a-z_]+`)|\((`[a-z_]+`)\)))?")
 
 
 class Answer(NamedTuple):
@@ -94,8 +97,8 @@ class Operation:
 
     @property
     def description(self) -> str:
-        """The docstring of the service's method."""
-        return inspect.getdoc(getattr(self.service, self.method)) or ""
+        """The docstring of its service's method, with the codes of errors."""
+        return with_error_codes(inspect.getdoc(getattr(self.service, self.method)) or "")
 
     @property
     def summary(self) -> str:
@@ -148,6 +151,25 @@ class Operation:
                 limit = values.pop("limit", self.defaults["limit"])
                 return Answer(self.paging.page(call, values, limit=limit), status)
             return Answer(call(**values), status)
+
+
+def with_error_codes(docstring: str) -> str:
+    """Name errors as clients receive them: "Raises NotFound" → "Fails with `not_found`"."""
+    codes, text = dict(_error_codes(LcmError)), re.sub(r"\braises\b", "fails with", docstring)
+    text = re.sub(r"\bRaises\b", "Fails with", text)
+    return _ERROR.sub(lambda at: (at[2] or at[3] or f"`{codes[at[1]]}`") if at[1] in codes else at[0], text)
+
+
+def pieces(docstring: str) -> list[str]:
+    """Split a description into paragraphs and list items; "" is a blank line."""
+    return re.split(r"\n(?=\n|- )|(?<=\n)\n", docstring)
+
+
+def _error_codes(error: type[LcmError]) -> Iterator[tuple[str, str]]:
+    """The class names and codes of an error and its subclasses."""
+    yield error.__name__, error.code
+    for each in error.__subclasses__():
+        yield from _error_codes(each)
 
 
 def placeholders(path: str) -> tuple[str, ...]:

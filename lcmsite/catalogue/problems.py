@@ -94,9 +94,9 @@ KINDS = (
     Kind(Invalid, 400, 2, "bad input"),
     Kind(Unauthenticated, 401, 5, "no key, or a wrong, expired or revoked one"),
     Kind(Forbidden, 403, 5, "the key may not do this"),
-    Kind(NotFound, 404, 3, "there is no such thing, or none that you may see"),
+    Kind(NotFound, 404, 3, "it does not exist, or you may not see it"),
     Kind(MethodNotAllowed, 405, 2, "the path has no operation for this HTTP method"),
-    Kind(RequestTimeout, 408, 6, "the request came too slowly"),
+    Kind(RequestTimeout, 408, 6, "the client sent the request too slowly"),
     Kind(Conflict, 409, 4, "it contradicts what is stored, or another process is working on it"),
     Kind(LengthRequired, 411, 2, "the request has no Content-Length"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
@@ -104,9 +104,9 @@ KINDS = (
     Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
     Kind(TooManyRequests, 429, 6, "the key has reached its rate limit (LCM_RATE_LIMIT)"),
     Kind(HeadersTooLarge, 431, 2, "the headers of the request are too large"),
-    Kind(Busy, 503, 6, "too many requests wait already"),
+    Kind(Busy, 503, 6, "too many requests are already waiting"),
     Kind(TooManyAtOnce, 429, 6, "too many operations run at once: in all, of this caller, or heavy ones"),
-    Kind(Unavailable, 503, 6, "something that LCM depends on does not answer", retry_after=5),
+    Kind(Unavailable, 503, 6, "something that LCM depends on does not respond", retry_after=5),
 )
 _BY_ERROR = {kind.error: kind for kind in KINDS}
 
@@ -120,7 +120,7 @@ EXIT_CODES: Mapping[int, str] = {
     3: "not found",
     4: "conflict; try again if the problem says that it is retryable",
     5: "forbidden or not authenticated",
-    6: "unavailable, such as a database that does not answer",
+    6: "unavailable, such as a database that does not respond",
     INTERNAL_EXIT_CODE: "an error of LCM itself",
     INTERRUPTED_EXIT_CODE: "stopped by Ctrl-C before it was done",
 }
@@ -146,7 +146,7 @@ class Problem:
         return shown | {name: value for name, value in beside.items() if value}
 
 
-INTERNAL = Problem(code="internal", detail="LCM failed on this; its log says where.", retryable=False, status=500)
+INTERNAL = Problem(code="internal", detail="An error of LCM; its log has the details.", retryable=False, status=500)
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -195,9 +195,9 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
         case RequestDataTooBig():
             return RequestTooLarge("The request body is larger than LCM_MAX_REQUEST_BYTES allows.")
         case DisallowedHost():
-            return Invalid("The host name of the request is not in LCM_ALLOWED_HOSTS.", code="unknown_host")
+            return Invalid("The host name of the request is not among LCM_ALLOWED_HOSTS.", code="unknown_host")
         case SuspiciousOperation() | rest.APIException():
-            return Invalid("LCM cannot parse this request.")
+            return Invalid("LCM cannot parse this request: check its headers, its path and its query.")
         case RecursionError():
             return Invalid("The JSON is nested too deeply.", code="nested_too_deeply")
         case _:
@@ -207,36 +207,36 @@ def _as_lcm_error(error: BaseException) -> LcmError | None:
 def _read_only_error() -> LcmError:
     if settings.EMBEDDED_DATABASE:
         return Unavailable(
-            "The disk is nearly full: writes are refused until there is room; nothing was changed.",
+            "The disk is nearly full, so writes are refused and nothing was changed. Free disk space.",
             code="disk_full",
         )
-    return Unavailable("The database takes no writes at the moment: it is a standby, or was made read-only.")
+    return Unavailable("The database accepts no writes now: it is a standby, or was made read-only. Try again later.")
 
 
 def _database_error(error: BaseException) -> LcmError | None:
     # Django's error wraps psycopg's, whose class tells PostgreSQL's error code.
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
-            return Contention("Another writer was at work on the same rows; nothing was changed.")
+            return Contention("Another request was writing the same rows; nothing was changed. Try again.")
         case psycopg.errors.QueryCanceled():
-            return Unavailable("The database took too long over this.", code="timeout")
+            return Unavailable("The database took too long for this request. Try again later.", code="timeout")
         case psycopg.errors.DiskFull():
-            return Unavailable("The database's disk is full; nothing was changed.", code="disk_full")
+            return Unavailable("The database's disk is full; nothing was changed. Free disk space.", code="disk_full")
         case psycopg.errors.ReadOnlySqlTransaction():
             return _read_only_error()
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedFunction():
             return Unavailable(
-                "The database is not set up for this version of LCM; run `lcm migrate`, "
-                "or name the one you mean (LCM_DATA_DIR, LCM_DATABASE_URL)."
+                "The database is not set up for this version of LCM. Run `lcm migrate`, or set LCM_DATA_DIR or "
+                "LCM_DATABASE_URL to another database."
             )
         case psycopg.errors.InsufficientPrivilege() | MigrationSchemaMissing():
             return Unavailable("LCM's database user lacks a privilege for this; it must own LCM's tables.")
     match error:
         case DataError() | psycopg.DataError():
-            return Invalid("The database cannot hold one of these values.")
+            return Invalid("The database cannot store one of these values.")
         case IntegrityError() | psycopg.IntegrityError():
-            return Conflict("This contradicts what is stored; nothing was changed.")
+            return Conflict("This contradicts stored data; nothing was changed. Read the data again.")
         case OperationalError() | InterfaceError() | psycopg.OperationalError() | psycopg.InterfaceError():
-            return Unavailable("The database does not answer.")
+            return Unavailable("The database does not respond. Try again later.")
         case ProgrammingError() | _:
             return None

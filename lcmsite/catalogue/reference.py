@@ -15,7 +15,8 @@ from django.template.loader import render_to_string
 from conversations.content.lossless_values import NO_NUL
 from lcmsite.api.openapi import DOWNLOAD, LEDGER
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_conversation
-from lcmsite.catalogue.operation import PREFIX, Operation, placeholders
+from lcmsite.catalogue.json_text import json_names
+from lcmsite.catalogue.operation import PREFIX, Operation, pieces, placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES, KINDS
 from lcmsite.cli.program import MANAGEMENT, verbs
@@ -80,7 +81,7 @@ def _operation(operation: Operation) -> Iterator[str]:
         statuses.append("202, at once, when `background` is true")
     facts = [f"scope `{operation.scope}`", f"answers {', or '.join(statuses)}"]
     if operation.operator_only:
-        facts = ["for the site's operator at the command line and superusers alone; every API key gets 403"]
+        facts = ["only for the site administrator at the command line and superusers; every API key gets 403"]
     facts += [f"tool `{operation.agent_tool}`"] if operation.for_agents else []
     yield f"- {'; '.join(facts)}"
     yield f"- {_answer(operation.returns)}\n"
@@ -160,7 +161,8 @@ def _names(hint: Any) -> str:
     if not (is_dataclass(hint) and isinstance(hint, type)):
         # The result is one of several records.
         return "; or ".join(_names(each) for each in get_args(hint))
-    return ", ".join(f"`{each.name}`" for each in fields(hint))
+    names = json_names(hint)
+    return ", ".join(f"`{name}`" for each in fields(hint) if (name := names.get(each.name, each.name)))
 
 
 def _json(value: Any) -> str:
@@ -168,8 +170,8 @@ def _json(value: Any) -> str:
 
 
 def _prose(text: str) -> str:
-    """The docstring with each paragraph on one line."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+    """The docstring with each paragraph and list item on one line."""
+    return "\n".join(" ".join(each.split()) for each in pieces(text))
 
 
 def _table(heads: tuple[str, ...], rows: Any) -> Iterator[str]:

@@ -16,7 +16,7 @@ from lcmsite.cli.verbs import argument, verb
 from lcmsite.types import KeyScope, Role
 
 MOST_DAYS = 36_500
-ROLE_HELP = "What the user may do: a reader reads, an operator also compacts, an admin does everything."
+ROLE_HELP = "The user's role in the workspace: a reader reads, an operator also writes, an admin does everything."
 ROLES = [role.value for role in Role]
 USERNAME = argument("username", metavar="NAME", help="The user name.")
 
@@ -55,7 +55,7 @@ def create_key(session: Session, arguments: Namespace) -> Any:
 
 def _in_days(text: str) -> datetime:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_DAYS):
-        raise Invalid(f"--days takes a whole number from 1 to {MOST_DAYS}.")
+        raise Invalid(f"--days must be a whole number from 1 to {MOST_DAYS}.")
     return timezone.now() + timedelta(days=int(text))
 
 

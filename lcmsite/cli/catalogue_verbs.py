@@ -45,7 +45,7 @@ def from_operation(operation: Operation) -> Verb:
             result = operation.perform(caller, given, in_text=given).result
         if isinstance(result, OpenedConversation) and result.left_as_it_was:
             unchanged = ", ".join(result.left_as_it_was)
-            sys.stderr.write(f"lcm: The conversation was there already; left as it was: {unchanged}.\n")
+            sys.stderr.write(f"lcm: The conversation already existed; not changed: {unchanged}.\n")
         return result
 
     return Verb(operation.command, run, add_arguments, operation.description)
@@ -62,7 +62,7 @@ def _add_positional(parser: ArgumentParser, name: str, field: Schema, *, require
     if field.get("type") == "array" and not _is_json(field):
         help = f"{help} {SEVERAL_HELP}"
     if is_conversation(field):
-        help = "The conversation: its number, or its session." + ("" if required else " Without it, all of them.")
+        help = "The conversation: its number, or its session." + ("" if required else " Default: all conversations.")
     if _is_json(field):
         parser.add_argument(name, nargs="?", default="-", metavar=name.upper(), help=help)
     elif is_bytes(field):

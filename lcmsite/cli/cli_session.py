@@ -1,4 +1,4 @@
-"""The caller of a command: the operator, or the holder of an API key."""
+"""The caller of a command: the site administrator, or the holder of an API key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
 MOST_LISTED = 20
-# The operator at the machine, in all workspaces.
+# The site administrator at the machine, in all workspaces.
 OPERATOR = Scope(actor="operator")
 
 
@@ -59,7 +59,7 @@ class Session:
     def require_operator(self) -> None:
         """Raise Forbidden for the holder of an API key."""
         if self.api_key:
-            raise Forbidden("Only the operator at the machine may do this. Leave out --api-key and LCM_API_KEY.")
+            raise Forbidden("Only the site administrator may do this. Leave out --api-key and unset LCM_API_KEY.")
 
     def conversation_id(self, given: str) -> Any:
         """The id of a conversation given as number or session."""

@@ -21,7 +21,7 @@ PUBLIC_KEY = argument(
     "--public-key",
     metavar="KEY",
     help="The public key that must have signed the anchor: 64 hexadecimal digits, or a file with them or with PEM. "
-    "Without it the key in the anchor is used, which proves only what the holder of that key signed.",
+    "Default: the key in the anchor, which proves only what the holder of that key signed.",
 )
 
 
@@ -33,14 +33,14 @@ PUBLIC_KEY = argument(
     argument(
         "--resume",
         action="store_true",
-        help="Verify FILE and continue it, if it is incomplete or its conversation has grown since.",
+        help="Verify FILE and continue it, if it is incomplete or its conversation has new messages.",
     ),
     argument("--without-files", action="store_true", help="Leave out the bytes of large files."),
 )
 def export_ledger(session: Session, arguments: Namespace) -> Any:
     """Export one conversation, or all, as JSON Lines (docs/ledger.md).
 
-    With --resume, a file that is incomplete, or whose conversation has grown, is verified and continued.
+    --resume verifies and continues a file that is incomplete, or whose conversation has new messages.
     """
     if bool(arguments.conversation) == arguments.all:
         raise Invalid("Name a conversation, or give --all.", code="usage")
@@ -57,7 +57,7 @@ def export_ledger(session: Session, arguments: Namespace) -> Any:
         return None
     path = Path(arguments.output)
     if path.exists() and not arguments.resume:
-        raise Conflict(f"{path} exists already; --resume continues it.", code="file_exists")
+        raise Conflict(f"{path} already exists; --resume continues it.", code="file_exists")
     write = ledgers.resume if arguments.resume else ledgers.export
     with waiting(f"Writing {path.name} ..."), opened(path, "r+b" if path.exists() else "x+b") as file:
         report = write(file, name=path.name, **chosen)
@@ -76,10 +76,10 @@ def export_ledger(session: Session, arguments: Namespace) -> Any:
     PUBLIC_KEY,
 )
 def verify_ledger(session: Session, arguments: Namespace) -> Any:
-    """Recompute every hash.
+    """Recompute every hash of a ledger, or of the database.
 
-    A history that was changed and whose hashes were all recomputed passes this check. --anchor and --expect detect
-    that, because they compare with a hash kept elsewhere.
+    If somebody changes a history and recomputes all its hashes, this check alone passes. --anchor and --expect detect
+    such a change, because they compare with a hash kept elsewhere.
     """
     expected = _read_expected(arguments)
     if arguments.live:
@@ -108,12 +108,12 @@ def _read_expected(arguments: Namespace) -> Expected:
     "ledger import",
     argument("file", metavar="FILE", help="The ledger; it must verify."),
     argument("--as", dest="session", metavar="SESSION", help="New session id, for a ledger of one conversation only."),
-    argument("--skip-existing", action="store_true", help="Skip conversations that exist already."),
+    argument("--skip-existing", action="store_true", help="Skip conversations that already exist."),
 )
 def import_ledger(session: Session, arguments: Namespace) -> Any:
     """Rebuild the conversations of a ledger, each in one transaction.
 
-    A ledger that does not verify is refused, and so is a session that exists already.
+    It fails if the ledger does not verify, or if one of its sessions already exists.
     """
     caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     path = Path(arguments.file)
@@ -133,9 +133,9 @@ def _conversation_id(session: Session, given: str | None) -> int | None:
     for_operator=True,
 )
 def make_anchor(session: Session, arguments: Namespace) -> Any:
-    """Sign the heads of all hash chains, of conversations and the audit log.
+    """Sign the last hash of every hash chain: of conversations and the audit log.
 
-    Keep a copy out of reach of those who can write to the database. What it proves is in docs/ledger.md.
+    Keep a copy out of reach of those who can write to the database. docs/ledger.md says what an anchor proves.
     """
     service = AnchorService.from_settings(OPERATOR)
     with waiting("Signing ..."):
@@ -175,7 +175,7 @@ def show_key(session: Session, arguments: Namespace) -> Any:
 def verify_anchor(session: Session, arguments: Namespace) -> Any:
     """Compare the stored hashes of the whole site with an anchor.
 
-    Also run `lcm check`, which computes the hashes from the texts. Exit status 1 if anything differs from the anchor.
+    Exit status 1 if anything differs. Also run `lcm check`, which computes the hashes from the texts.
     """
     trusted = read_public_key(arguments.public_key) if arguments.public_key else None
     path = Path(arguments.anchor) if arguments.anchor else None

@@ -32,7 +32,7 @@ from retrieval.map.types import MapKind, MapRunRecord, MapState
 SECONDS_BETWEEN_READS = 1.0
 
 _COMMON = (
-    argument("prompt", metavar="PROMPT", help="The instructions for each item; {{item}} is replaced by its JSON."),
+    argument("prompt", metavar="PROMPT", help="The instructions for each item; {{item}} becomes the item's JSON."),
     argument("--schema", required=True, metavar="JSON", help=f"The JSON Schema of each output ({JSON_HELP})."),
     argument(
         "--input",
@@ -41,12 +41,12 @@ _COMMON = (
         help="The items, as a JSON array or JSON Lines: a file, or - for standard input (the default).",
     ),
     argument("--file-id", metavar="ID", help="A stored file with the items, instead of --input."),
-    argument("--in", dest="conversation", metavar="CONVERSATION", help="The conversation: its number or its session."),
-    argument("--concurrency", metavar="N", help="The most items processed at once."),
+    argument("--in", dest="conversation", metavar="CONVERSATION", help="The conversation that gets the files."),
+    argument("--concurrency", metavar="N", help="Maximum number of items processed at once."),
     argument("--max-attempts", metavar="N", help="The number of attempts after which an item fails."),
-    argument("--timeout-s", metavar="N", help="Seconds to wait for an answer."),
-    argument("--idempotency-key", metavar="TEXT", help="The same key returns the same run."),
-    argument("--parent-run-id", metavar="ID", help="The map run that this one is a part of."),
+    argument("--timeout-s", metavar="N", help="Seconds to wait for the model's answer."),
+    argument("--idempotency-key", metavar="TEXT", help="The same key with the same params returns the same run."),
+    argument("--parent-run-id", metavar="ID", help="The map run that this run is a part of."),
     argument(
         "--wait",
         action="store_true",
@@ -69,12 +69,12 @@ def _add_may_change(parser: ArgumentParser) -> None:
         dest="read_only",
         action="store_false",
         default=None,
-        help="Allow agents to change things outside LCM. Without it they must not; LCM cannot enforce that.",
+        help="Allow agents to change things outside LCM. Default: not allowed; LCM cannot enforce it.",
     )
 
 
 _TERMS: tuple[AddArguments, ...] = (
-    argument("--retain", default="", metavar="TEXT", help="The responsibility that you keep, in words. Required."),
+    argument("--retain", default="", metavar="TEXT", help="What you stay responsible for, in words. Required."),
     argument("--delegated-scope", metavar="TEXT", help="The work handed over to agents. Required with --grant-id."),
     argument("--kept-work", metavar="TEXT", help="The work that you still do yourself. Required with --grant-id."),
     argument("--grant-id", metavar="ID", help="The grant that lets agents read more than their items."),
@@ -92,7 +92,7 @@ _TERMS: tuple[AddArguments, ...] = (
 def map_llm(session: Session, arguments: Namespace) -> Any:
     """Have a language model process each item of a file, or of standard input.
 
-    Each answer is one JSON value that matches the schema. The run goes on in the background; `lcm map status` shows
+    Each output is one JSON value that matches the schema. The run continues in the background; `lcm map status` shows
     its progress. With --wait, Ctrl-C ends the waiting, not the run.
     """
     return _submit(session, arguments, MapKind.LLM)
@@ -102,8 +102,8 @@ def map_llm(session: Session, arguments: Namespace) -> Any:
 def map_agentic(session: Session, arguments: Namespace) -> Any:
     """Offer each item of a file, or of standard input, to outside agents.
 
-    Agents claim items, extend their leases by heartbeats and complete them (docs/map.md). --retain names the
-    responsibility that you keep; a delegation without it is refused.
+    Agents claim items, extend their leases by heartbeats and complete them (docs/map.md). --retain states what you stay
+    responsible for; a run without it is refused.
     """
     return _submit(session, arguments, MapKind.AGENTIC)
 
@@ -117,7 +117,7 @@ def _submit(session: Session, arguments: Namespace, kind: MapKind) -> MapRunReco
         given["conversation_id"] = session.conversation_id(conversation)
     if file_id is None:
         if conversation is None:
-            raise Invalid("Name the conversation that keeps the input and the output, with --in.", code="usage")
+            raise Invalid("With --in, name the conversation that gets the input and output files.", code="usage")
         _require_possible(kind, given)
         file_id = _store_input(session, int(given["conversation_id"]), source).file_id
     operation = OPERATIONS["lcm_map_submit"]
@@ -157,7 +157,7 @@ def _wait_for_end(session: Session, run: MapRunRecord) -> MapRunRecord:
                 failed = f"{run.failed:,} failed" if run.failed else ""
                 progress.update(task, completed=run.done + run.failed, failed=failed)
         except KeyboardInterrupt:
-            sys.stderr.write(f"lcm: {run.run_id} goes on; `lcm map status {run.run_id}` shows how far it is.\n")
+            sys.stderr.write(f"lcm: {run.run_id} continues; `lcm map status {run.run_id}` shows its progress.\n")
             raise
     return WaitedRun(**vars(run))
 
@@ -168,7 +168,7 @@ def _wait_for_end(session: Session, run: MapRunRecord) -> MapRunRecord:
     argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
 )
 def export_events(session: Session, arguments: Namespace) -> Any:
-    """Export the record of map runs as JSON Lines, one event a line.
+    """Export the record of map runs as JSON Lines, one event per line.
 
     The events of each run are a hash chain (docs/map.md), which `lcm map verify` verifies from the file alone.
     """

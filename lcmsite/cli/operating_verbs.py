@@ -1,4 +1,4 @@
-"""Verbs for the operator: settings, backups, optional indexes, MCP over stdio."""
+"""Verbs for the site administrator: settings, backups, indexes, MCP over stdio."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TRIGRAMS = "Working on the trigram index ..."
 def show_settings(session: Session, arguments: Namespace) -> Any:
     """Show every setting with its value and its source.
 
-    The source is the default or the environment. Secrets are not shown; NAME_FILE can give a secret NAME as the
-    path of a file that holds it. README.md says what each setting does.
+    The source is the default or the environment. Secrets are not shown. A secret can be in a file: instead of NAME,
+    set NAME_FILE to the file's path. README.md says what each setting does.
     """
     return EffectiveSettings(settings_in_force())
 
@@ -47,14 +47,14 @@ def show_clock(session: Session, arguments: Namespace) -> Any:
 
 @verb(
     "gateway",
-    argument("--host", default=None, help="the address to listen on (LCM_HOST)"),
-    argument("--port", type=int, default=None, help="the port to listen on (LCM_GATEWAY_PORT)"),
+    argument("--host", default=None, help="The address to listen on. Default: LCM_HOST."),
+    argument("--port", type=int, default=None, help="The port to listen on. Default: LCM_GATEWAY_PORT."),
     for_operator=True,
 )
 def serve_gateway(session: Session, arguments: Namespace) -> None:
     """Serve the gateway alone, until Ctrl-C.
 
-    Agents call their models through it, and LCM records the exchanges. `lcm up` serves it, too.
+    Agents call their models through the gateway, and LCM records the exchanges. `lcm up` also serves it.
     """
     # Imported here: only this verb needs the server.
     from lcmsite.gateway.gateway_app import application
@@ -71,7 +71,8 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
 def serve_agents(session: Session, arguments: Namespace) -> None:
     """Serve the agent tools (MCP) on standard input and output.
 
-    For a host that starts its servers itself; ends with the input. LCM_API_KEY decides the workspace and the scopes.
+    For an agent program that starts MCP servers as child processes; exits when standard input closes. LCM_API_KEY has
+    the key, which determines workspace and scopes.
     """
     try:
         _ = session.default_creating_caller
@@ -96,7 +97,7 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
     argument(
         "--unverified",
         action="store_true",
-        help="Skip the trial restore: faster, but nothing proves that the backup can be restored.",
+        help="Skip the trial restore. This is faster, but nothing proves that the backup can be restored.",
     ),
     for_operator=True,
     description=back_up.__doc__,
@@ -121,7 +122,7 @@ def restore_backup(session: Session, arguments: Namespace) -> Any:
 def build_trigram_index(session: Session, arguments: Namespace) -> Any:
     """Build the trigram index, which makes regular expressions fast.
 
-    It needs the extension pg_trgm; every append then maintains the index, too.
+    The index needs the extension pg_trgm. Every append then also updates the index.
     """
     with waiting(TRIGRAMS):
         return trigrams.build(RetrievalPolicy.from_settings())

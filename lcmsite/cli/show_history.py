@@ -20,7 +20,7 @@ def _(entry: TimelineEntry, screen: Screen) -> None:
     named = entry.title or entry.session_id or ""
     screen.heading(f"{entry.kind} {named}".rstrip(), entry.id or "no summary yet", *_figures(entry))
     if entry.quarantined:
-        screen.line("[quarantined: it rests on content that no model may see]\n")
+        screen.line("[quarantined: made from content that no model may see]\n")
     elif entry.erased:
         screen.body(ERASED)
     elif entry.content is not None:
@@ -63,7 +63,7 @@ def _(expanded: SessionExpansion, screen: Screen) -> None:
         screen.body(withheld(item) or item.content or item.parts_json)
     screen.note(f"{counted(expanded.tokens, 'token')}.")
     if expanded.superseded_by:
-        screen.note(f"It was made again as {expanded.superseded_by}.")
+        screen.note(f"A newer summary replaced it: {expanded.superseded_by}.")
     if expanded.cursor:
         options = [f"--depth {expanded.depth}"] if expanded.depth != 1 else []
         options += ["--include-messages"] if expanded.include_messages else []

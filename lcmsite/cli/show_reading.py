@@ -151,7 +151,7 @@ def _(described: RangeDescription, screen: Screen) -> None:
     _show_outlines(described.manifest, screen)
     screen.note(
         f"{counted(described.message_count, 'message')}, {counted(described.message_tokens, 'token')}; in the context "
-        f"{described.context_tokens:,}, still raw: {_spans(described.raw_messages)}."
+        f"{described.context_tokens:,}, not summarized: {_spans(described.raw_messages)}."
     )
     if described.note:
         screen.note(described.note)
@@ -160,7 +160,7 @@ def _(described: RangeDescription, screen: Screen) -> None:
 @show_one.register
 def _(found: Impact, screen: Screen) -> None:
     for level in found.levels:
-        things, tokens = counted(level.count, "thing"), counted(level.tokens, "token")
+        things, tokens = counted(level.count, "item"), counted(level.tokens, "token")
         screen.heading(
             f"{level.distance} away{f': {level.label}' if level.label else ''}",
             f"{things}, {tokens}, {level.active:,} in the context",
@@ -171,7 +171,7 @@ def _(found: Impact, screen: Screen) -> None:
             screen.line(f"  {item.id}  {item.kind.replace('_', ' ')}  {place}  {sure}".rstrip())
     itself = "It is in the context itself" if found.active else "It is not in the context itself"
     of = "depend on" if found.direction is Direction.UPSTREAM else "are sources of"
-    screen.note(f"{counted(found.count, 'thing')} {of} {found.id}. {itself}.")
+    screen.note(f"{counted(found.count, 'item')} {of} {found.id}. {itself}.")
 
 
 @show_one.register
@@ -218,10 +218,10 @@ def _(lineage: Lineage, screen: Screen) -> None:
         screen.heading(f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
         below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
     summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
-    screen.note(f"{summaries} of {messages}; still raw: {_spans(lineage.raw_messages)}.")
+    screen.note(f"{summaries} of {messages}; not summarized: {_spans(lineage.raw_messages)}.")
     for boundary in lineage.boundaries:
         when = cell(boundary.recorded_at)
-        screen.note(f"The host cut behind {boundary.last_seq}: {boundary.host_reference}, {when}.")
+        screen.note(f"The host cut its context after {boundary.last_seq}: {boundary.host_reference}, {when}.")
 
 
 def _spans(ranges: Iterable[MessageSpan]) -> str:
@@ -232,5 +232,5 @@ def _show_outlines(outlines: Iterable[SummaryOutline], screen: Screen) -> None:
     for outline in outlines:
         superseded = f"superseded by {outline.superseded_by}" if outline.superseded_by else ""
         state = "in the context" if outline.active else superseded
-        cost = f"opens for {counted(outline.opening_tokens, 'token')}"
+        cost = f"{counted(outline.opening_tokens, 'token')} to open"
         screen.heading(f"[{span(outline)}] depth {outline.depth}", outline.summary_id, cost, state)

@@ -172,9 +172,9 @@ def _(plan: PlanRecord, screen: Screen) -> None:
 @show_one.register
 def _(flushed: FlushResult, screen: Screen) -> None:
     boundary = flushed.boundary
-    screen.heading(f"boundary behind {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
+    screen.heading(f"boundary after {boundary.last_seq}", boundary.host_reference, cell(boundary.recorded_at))
     if not flushed.created:
-        screen.note("It was recorded before.")
+        screen.note("It was already recorded.")
     for done in (flushed.compaction, flushed.job):
         if done is not None:
             screen.fields(done)
@@ -190,7 +190,7 @@ def _(coverage: Coverage, screen: Screen) -> None:
         screen.line(("no message has the key ", "bold red"), key)
     screen.note(
         f"{counted(coverage.stored, 'message')} up to {coverage.last_seq}: {coverage.summarized:,} summarized, "
-        f"{coverage.raw:,} raw, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
+        f"{coverage.raw:,} not summarized, {coverage.unreachable:,} unreachable; {coverage.missing:,} missing. "
         f"{'Everything can be recovered.' if coverage.is_complete else 'Not everything can be recovered.'}"
     )
 

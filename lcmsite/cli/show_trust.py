@@ -49,7 +49,7 @@ def _(plan: RepairPlanRecord, screen: Screen) -> None:
     for name, value in plan.outcome.items():
         screen.note(f"  {name}: {cell(value, longest=None)}")
     if not plan.steps and not plan.unplanned:
-        screen.note("  Nothing is to be done.")
+        screen.note("  There is nothing to repair.")
 
 
 def _show_step(step: StepRecord, screen: Screen) -> None:
@@ -98,7 +98,7 @@ def _(verdict: AnchorVerdict, screen: Screen) -> None:
     screen.note(
         f"{verdict.source}, made {verdict.made_at} on {verdict.site}: "
         f"{counted(verdict.conversations, 'conversation')}{unnamed}, {counted(verdict.messages, 'message')}, "
-        f"{counted(verdict.acts, 'act')}: {'as anchored' if verdict.is_clean else 'differences found'}."
+        f"{counted(verdict.acts, 'audited operation')}: {'as anchored' if verdict.is_clean else 'differences found'}."
     )
     screen.note(_signed_by(verdict.public_key, is_trusted=verdict.key_is_trusted))
 

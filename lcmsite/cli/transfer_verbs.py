@@ -57,7 +57,7 @@ class ImportReport:
         "file",
         nargs="?",
         metavar="FILE",
-        help="A history, plain or packed (.gz, .zst), or OpenCode's database; - for standard input.",
+        help="A history, plain or compressed (.gz, .zst), or OpenCode's database; - for standard input.",
     ),
     argument(
         "--session",
@@ -82,7 +82,7 @@ class ImportReport:
 def import_history(session: Session, arguments: Namespace) -> ImportReport | FoundReport | Sweep:
     """Import a history from a file: JSON Lines or a JSON list of messages.
 
-    The formats are the neutral form, those of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
+    It reads the neutral format, the formats of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
     the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent and aider. Messages are stored in batches, each
     completely or not at all. A second run continues where the first stopped, and stores nothing twice. An incomplete
     last line is left for the next run.
@@ -92,7 +92,7 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
     """
     if arguments.discover or arguments.file is None:
         if not arguments.discover or arguments.file or arguments.session or arguments.format or arguments.compact:
-            raise Invalid("Give a file, or --discover without a file, --session, --format and --compact.")
+            raise Invalid("Give a file, or --discover; --discover takes no file, --session, --format or --compact.")
         return discover(session, arguments)
     scope = session.caller_with(KeyScope.WRITE, creates_default=True).scope
     with ExitStack() as stack:
@@ -172,7 +172,7 @@ def export_conversation(session: Session, arguments: Namespace) -> None:
         found = files.lines(conversation_id=conversation_id, subpath=arguments.subpath)
         lines: Iterable[str] = map(journal_line, found)
     elif arguments.subpath is not None:
-        raise Invalid("--subpath names a file of the journal: give it with --format journal.")
+        raise Invalid("--subpath names a transcript file of the journal: give it only with --format journal.")
     else:
         project = record.project or ""
         lines = exported(
@@ -277,13 +277,13 @@ def _save(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> Downl
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
     try:
         if path.exists():
-            raise Conflict(f"{path} exists already.")
+            raise Conflict(f"{path} already exists; choose another path.")
         with unfinished.open("xb") as file:
             for piece in pieces:
                 digest.update(piece)
                 size += file.write(piece)
         if record.content_hash not in (None, digest.hexdigest()):
-            raise Conflict(f"The bytes of {record.file_id} are not those that were stored.", code="damaged")
+            raise Conflict(f"The bytes of {record.file_id} were altered: run `lcm check`.", code="damaged")
         unfinished.rename(path)
     except OSError as refusal:
         raise unusable(path, refusal, "written") from refusal

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from conversations.errors import Invalid
+from lcmsite.catalogue.operation import pieces
 from lcmsite.cli.cli_session import DEFAULT_WORKSPACE
 from lcmsite.cli.verbs import HELP, Verb
 
@@ -62,21 +63,20 @@ def add_globals(parser: ArgumentParser) -> None:
         "--workspace",
         metavar="NAME",
         default=SUPPRESS,
-        help=f"The workspace to use; also LCM_WORKSPACE. Default: {DEFAULT_WORKSPACE}.",
+        help=f"The workspace to use (or set LCM_WORKSPACE). Default: {DEFAULT_WORKSPACE}.",
     )
     parser.add_argument(
         "--api-key",
         metavar="KEY",
         default=SUPPRESS,
-        help="Act with this key, in its workspace and with its scopes; also LCM_API_KEY.",
+        help="Act with this API key, in its workspace and with its scopes (or set LCM_API_KEY).",
     )
 
 
 def wrapped(text: str) -> str:
-    """The text with each paragraph wrapped to the terminal's width."""
+    """The text with each paragraph and list item wrapped to the terminal's width."""
     width = shutil.get_terminal_size().columns - 2
-    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
-    return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in paragraphs)
+    return "\n".join(textwrap.fill(" ".join(each.split()), width) for each in pieces(text))
 
 
 def completion_script(shell: str, verbs: Iterable[Verb]) -> str:

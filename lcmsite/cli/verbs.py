@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from rich.console import Console
 
 from conversations.errors import Conflict, Invalid
+from lcmsite.catalogue.operation import with_error_codes
 from lcmsite.cli.cli_session import Session
 
 STDIO = "-"
@@ -76,7 +77,7 @@ def verb(
                 session.require_operator()
             return function(session, given)
 
-        return Verb(name, run, add_arguments, description or inspect.getdoc(function) or "")
+        return Verb(name, run, add_arguments, with_error_codes(description or inspect.getdoc(function) or ""))
 
     return decorate
 
@@ -95,7 +96,7 @@ def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
         try:
             file = stack.enter_context(Path(path).open(mode))
         except FileExistsError as refusal:
-            raise Conflict(f"{path} exists already.", code="file_exists") from refusal
+            raise Conflict(f"{path} already exists; choose another path.", code="file_exists") from refusal
         except (OSError, ValueError) as refusal:
             raise unusable(path, refusal, "read" if mode == "rb" else "written") from refusal
         yield cast("BufferedRandom", file)

@@ -177,7 +177,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
 def _require_unchanged(change: FileChange) -> None:
     # A running host may write these files, too.
     if _bytes_of(change.path) != change.before:
-        raise Conflict(f"{change.path} was changed while this command ran: run it again.")
+        raise Conflict(f"{change.path} was changed while this command ran; run the command again.")
 
 
 def _undone(text: str, edits: Sequence[Edit], *, with_changed: bool = False) -> str:

@@ -34,7 +34,7 @@ from lcmsite.types import KeyScope
 _NO_KEY_YET = "lcm_(a key of its own)"
 # Suffixes of settings whose value is a path.
 _PATHS = ("_DIR", "_FILE")
-_HOST = argument("host", metavar="HOST", choices=host_names(), help=f"The host: {', '.join(host_names())}.")
+_HOST = argument("host", metavar="HOST", choices=host_names(), help=f"The program: {', '.join(host_names())}.")
 _YES = argument("--yes", action="store_true", help="Do not ask for confirmation.")
 _DRY_RUN = argument("--dry-run", action="store_true", help="Only show the change.")
 
@@ -61,7 +61,7 @@ class ConnectReport:
     argument(
         "--plugin",
         action="store_true",
-        help="Issue a key, but edit no file of the host: for use with LCM's plugin, which has hooks and tools.",
+        help="Create an API key, but edit no file of the host. Use it with LCM's plugin, which has hooks and tools.",
     ),
     argument("--url", metavar="URL", help="Address of LCM's API. Default: from this site's LCM_HOST and LCM_PORT."),
     argument("--mcp-url", metavar="URL", help="Address of LCM's MCP server. Default: from LCM_HOST and LCM_MCP_PORT."),
@@ -151,7 +151,7 @@ def hook(session: Session, arguments: Namespace) -> ReplayReport | None:
     return None
 
 
-@verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One host. Default: all."))
+@verb("doctor", argument("host", metavar="HOST", nargs="?", choices=host_names(), help="One program. Default: all."))
 def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
     """Show whether agent programs (hosts) are connected and can reach LCM.
 
@@ -220,7 +220,7 @@ def _command() -> str:
     own = Path(sys.executable).with_name("lcm")
     found = str(own) if own.exists() else shutil.which("lcm")
     if found is None:
-        raise Invalid("There is no program `lcm` beside this Python or on PATH: install LCM first.")
+        raise Invalid("There is no program `lcm` next to this Python or on PATH: install LCM first.")
     return found
 
 

@@ -27,7 +27,7 @@ def sessions_in(path: Path) -> Iterator[dict[str, Any]]:
             database.row_factory = sqlite3.Row
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not found >= _TABLES:
-                raise Invalid(f"{path.name} is a database, but not that of OpenCode.", code="malformed_history")
+                raise Invalid(f"{path.name} is a database, but not OpenCode's.", code="malformed_history")
             # One snapshot for all sessions: OpenCode may write meanwhile.
             database.execute("BEGIN")
             for session in database.execute("SELECT * FROM session ORDER BY time_created, id"):

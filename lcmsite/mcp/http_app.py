@@ -74,13 +74,13 @@ class RequestGuard:
         headers = Headers(scope=scope)
         _require_host(headers)
         if scope["path"].rstrip("/") != PATH:
-            raise NotFound(f"There is nothing at this path; the tools of agents are at {PATH}.", code="no_such_path")
+            raise NotFound(f"There is nothing at this path; the tools for agents are at {PATH}.", code="no_such_path")
         # The key is checked before the body is read.
         authorization = headers.get("authorization", "")
         scope[CALLER], scope[LIMIT_HEADERS] = await self.runner.run(lambda: admit(authorization))
         if scope["method"] != "POST":
-            # A GET would open a stream for messages from the server, but this server sends none.
-            raise MethodNotAllowed(f"There is no {scope['method'][:20]} at this path.")
+            # A GET would open a stream for messages of the server, which sends none.
+            raise MethodNotAllowed(f"This path does not take {scope['method'][:20]} requests; send a POST.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
         body = await _read_whole_body(scope, receive)

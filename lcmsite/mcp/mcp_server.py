@@ -40,10 +40,10 @@ Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
 
 INSTRUCTIONS = (
-    "LCM keeps every message of every conversation word for word. lcm_grep finds, lcm_describe explains what a hit "
-    "covers and reads a message, lcm_expand opens a summary down to the messages; lcm_assemble gives what to send to a "
-    "model, lcm_append records what was said. A conversation is named by its number or by its session. Refusals are "
-    "JSON: code, detail, retryable, status."
+    "LCM keeps every message of every conversation word for word. lcm_grep searches; lcm_describe shows what a match "
+    "covers and reads a message; lcm_expand opens a summary down to its messages; lcm_assemble returns the context to "
+    "send to a model; lcm_append stores messages. Name a conversation by its number or by its session. Errors are JSON "
+    "with code, detail, retryable and status."
 )
 
 SENT_MESSAGE = "lcm.message"
@@ -61,7 +61,7 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         operation = TOOLS.get(params.name)
         if operation is None:
-            raise MCPError(INVALID_PARAMS, f"There is no such tool; those are {', '.join(TOOLS)}.")
+            raise MCPError(INVALID_PARAMS, f"There is no such tool; the tools are {', '.join(TOOLS)}.")
         async with _reporting_progress(context, operation.summary):
             return await runner.run_operation(
                 operation,

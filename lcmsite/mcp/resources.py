@@ -46,7 +46,7 @@ TEMPLATES = [
     ResourceTemplate(
         uri_template="lcm://summaries/{id}",
         name="summaries",
-        description="A summary: what it says, what it covers, what it was made from.",
+        description="A summary: its text, the range of messages it covers, and its sources.",
         mime_type=JSON,
     ),
     ResourceTemplate(
@@ -64,12 +64,12 @@ def read_resource(uri: str, caller: Caller) -> Contents:
             return _read_record(uri, "lcm_show", {"conversation_id": id}, caller)
         case "lcm", "summaries", True:
             if not id.startswith("sum_"):
-                raise NotFound("The ids of these resources begin with sum_.")
+                raise NotFound("There is no such summary: the ids of these resources begin with sum_.")
             return _read_record(uri, "lcm_describe", {"id": id}, caller)
         case "lcm", "files", True:
             return _read_file(uri, id, caller)
     known = ", ".join(each.uri_template for each in TEMPLATES)
-    raise NotFound(f"There is no such resource; those are {known}.")
+    raise NotFound(f"There is no such resource; the resources are {known}.")
 
 
 def list_page(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
@@ -97,8 +97,8 @@ def _read_file(uri: str, id: str, caller: Caller) -> Contents:
     record = perform(_OPERATIONS["lcm_file"], {"file_id": id}, caller=caller)
     if (record.byte_size or 0) > MOST_BYTES_READ:
         raise Invalid(
-            f"{id} has {record.byte_size:,} bytes, and a resource at most {MOST_BYTES_READ:,}; read it piece by piece "
-            "over REST or with `lcm read-file`.",
+            f"{id} has {record.byte_size:,} bytes, and a resource may have at most {MOST_BYTES_READ:,}. Read the file "
+            "in pieces, over REST or with `lcm read-file`.",
             code="file_too_large",
         )
     content = perform(_OPERATIONS["lcm_read_file"], {"file_id": id}, caller=caller)
@@ -117,10 +117,10 @@ PROMPTS = (
     Prompt(
         name=LOOKUP,
         title="Look it up",
-        description="How to find what was said: grep, then describe, then expand.",
+        description="How to look up old messages: grep, then describe, then expand.",
         arguments=[
-            PromptArgument(name="question", description="The question to be answered."),
-            PromptArgument(name="conversation", description="Where to look: a conversation's number, or its session."),
+            PromptArgument(name="question", description="The question to answer."),
+            PromptArgument(name="conversation", description="The conversation to search: its number or its session."),
         ],
     ),
 )

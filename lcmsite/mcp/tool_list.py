@@ -61,7 +61,7 @@ def _params_schema(operation: Operation) -> Schema:
             is_required = name in whole["required"]
             whole["properties"][name] = {
                 **_CONVERSATION_SCHEMA,
-                "description": words if is_required else f"{words} Without it, all of the workspace.",
+                "description": words if is_required else f"{words} Default: all of the workspace.",
             }
         elif json_schema.is_conversation(schema.get("items", {})):
             whole["properties"][name]["items"] = _CONVERSATION_SCHEMA

@@ -27,9 +27,9 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
 @dataclass(frozen=True)
 class AboutItem:
-    """A message or summary that mentions the entity, in full or as an excerpt.
+    """A message or a summary that mentions the entity.
 
-    For a summary, `created_at` is the time of its last message.
+    `text` is the whole text or, if `is_whole` is false, an excerpt. A summary has the `created_at` of its last message.
     """
 
     id: str
@@ -42,7 +42,7 @@ class AboutItem:
     role: Role | None
     text: str
     is_whole: bool
-    # The item is quarantined, or made from a quarantined one; its text is withheld.
+    # Whether the text is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
@@ -50,7 +50,7 @@ class AboutItem:
 class About:
     """Messages and summaries that mention a name or an identifier, best match first.
 
-    `narrowed`: every item also mentions the aspect. `more`: there are further matches.
+    `narrowed`: every item also contains the words of the aspect. `more`: there are further matches.
     """
 
     entity: str

@@ -142,7 +142,7 @@ def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int
     text = str(as_of)
     if _SEQ.fullmatch(text):
         if int(text) > message_count:
-            raise Invalid(f"as_of: there is no message {text} yet; the last one is {message_count}.")
+            raise Invalid(f"as_of: there is no message {text} yet; the newest has seq {message_count}.")
         return "moment_after_seq", int(text)
     if _RUN.fullmatch(text):
         return "moment_of_run", text
@@ -154,5 +154,5 @@ def _parse(as_of: int | str | datetime, *, message_count: int) -> tuple[str, int
             "2026-01-31T12:00:00Z, nor the id of a run."
         ) from None
     if time.tzinfo is None:
-        raise Invalid("as_of: the time needs its zone, such as a Z at its end.")
+        raise Invalid("as_of: the time needs a time zone, such as a Z at its end.")
     return "moment_at_time", time

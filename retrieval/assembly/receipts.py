@@ -100,7 +100,7 @@ def _found(receipts: QuerySet[AssemblyReceipt], receipt_id: str) -> AssemblyRece
     row = receipts.filter(receipt_id=receipt_id).first() if receipt_id.isprintable() else None
     if row is None:
         raise NotFound(
-            f"There is no receipt {receipt_id[:80]!r} that you may see; of each conversation, only the newest are kept."
+            f"There is no receipt {receipt_id[:80]!r} that you may see; only a conversation's newest receipts are kept."
         )
     return row
 

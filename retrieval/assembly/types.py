@@ -56,9 +56,9 @@ class AssembledItem:
     author: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[PartRecord, ...] = ()
-    # Not an item of the active context: a message found by the query, shown beside the summary that stands for it.
+    # Not an item of the active context: a message found by the query, in addition to the summary that covers it.
     is_recalled: bool = False
-    # Its text was permanently erased; `text` is a placeholder.
+    # Whether the text was permanently erased; `text` is a placeholder then.
     erased: bool = False
     # Of a message that is shown in part: which of its characters, and how many it has.
     content_offset: int | None = None
@@ -68,7 +68,7 @@ class AssembledItem:
 
 @dataclass(frozen=True)
 class ReceiptLine:
-    """A decision on one item; without an id, on all unlisted ones between its seqs."""
+    """A decision on one item; without an id, on all unlisted items between its seqs."""
 
     included: bool
     reason: AssemblyReason
@@ -81,7 +81,7 @@ class ReceiptLine:
     kind: ContextItemType | None = None
     messages: int = 0
     summaries: int = 0
-    # Of a message that is shown in part, how many tokens more the whole costs.
+    # Of a message that is shown in part: the number of tokens left out.
     tokens_left_out: int = 0
 
 
@@ -96,12 +96,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class AssembledContext:
-    """A context to give to a model, oldest first, and every decision on it.
+    """A context to send to a model, oldest first, and every decision about it.
 
-    Without a format, it is `items`. With one, `items` is empty and `messages` are those of that API, with `system`
-    apart where the API has it apart; `sources` has the ids that each message was made from, `repairs` what had to be
-    changed. Tokens are those of the items in any format. `reserve` tokens of the budget were left for the answer.
-    `note` explains a past context.
+    Without a `format`, the context is in `items`. With a format, `items` is empty and the context is in `messages`,
+    and in `system` if the API has a separate field for it. `sources` lists the item ids of each message. `repairs`
+    lists the changes that the API made necessary. Tokens are counted from the items in every format. `reserve` tokens
+    of the budget are left for the answer. `note` explains a past context.
     """
 
     conversation_id: int
@@ -114,7 +114,7 @@ class AssembledContext:
     receipt: tuple[ReceiptLine, ...] = field(repr=False)
     query: str | None = None
     reserve: int = 0
-    # The moment whose context this is; None for the present.
+    # The moment whose context this is; absent for the present.
     as_of: Moment | None = None
     # The id of the receipt, if it was stored, and of older ones that were deleted for it.
     receipt_id: str | None = None
@@ -131,7 +131,7 @@ class AssembledContext:
 class KeptReceipt:
     """A kept receipt: ids, decisions and costs of one assembly, but no texts.
 
-    The same context, assembled again in the same way, has the same receipt; `created_at` is when it was kept last.
+    If the same context is assembled again in the same way, it has the same receipt, and `created_at` is the last time.
     `query_hash` is the SHA-256 of the query.
     """
 
@@ -152,7 +152,7 @@ class KeptReceipt:
 
 @dataclass(frozen=True)
 class ReceiptOutline:
-    """A kept receipt without its decisions; `is_for_query`: it had a query."""
+    """A kept receipt without its lines; `is_for_query`: the assembly had a query."""
 
     receipt_id: str
     conversation_id: int
@@ -167,7 +167,7 @@ class ReceiptOutline:
 
 @dataclass(frozen=True)
 class WentOut:
-    """An item of an earlier context, and the summary that covers it now, if any."""
+    """An item only in the first context; `replaced_by`: the summary that covers it."""
 
     line: ReceiptLine
     replaced_by: str | None = None
@@ -175,7 +175,7 @@ class WentOut:
 
 @dataclass(frozen=True)
 class ChangedCost:
-    """An item of both contexts whose cost in tokens differs."""
+    """An item of both contexts with different numbers of tokens."""
 
     id: str
     first_seq: int
@@ -203,10 +203,10 @@ class ReceiptDifference:
 class RecallSection:
     """A text for a prompt about what happened before, oldest first.
 
-    `text` costs `tokens`, at most `limit`; it is empty if there is nothing to recall, or nothing fits. Of the
-    conversation's own past it holds the `summary_ids`; `left_out_ids` did not fit. Of earlier sessions of the
-    `project`, it holds the session, arc and epoch summaries `past_ids`, of `past_cut_ids` only the first sentences;
-    `past_left_out_ids` did not fit.
+    `text` has `tokens` tokens, at most `limit`. It is empty if there is nothing to recall, or if nothing fits. From the
+    conversation's own past it contains the summaries `summary_ids`; `left_out_ids` did not fit. From earlier sessions
+    of the `project` it contains the session, arc and epoch summaries `past_ids`, and only the first sentences of
+    `past_cut_ids`; `past_left_out_ids` did not fit.
     """
 
     conversation_id: int | None

@@ -77,15 +77,16 @@ class Delegation:
     ) -> QueryAnswer:
         """Answer a question from long texts, citing the ids of its sources.
 
-        Name the `ids` of summaries and messages, or give a `query` to search for; without either, the question is
-        searched for. A language model, if one is configured (`LCM_SUMMARIZER`), reads them under a temporary grant:
-        `depth` levels down, at most `token_cap` tokens. Without a model, or if it gives no answer in time, the best
-        excerpts are returned, and `ending` says why. `hint` says when opening everything directly is enough. A
-        `grant_id` from an earlier answer asks another question under the same grant: refused as grant_expired,
-        grant_revoked, grant_exceeded or not_found, and, if ids or a search come with it, as grant_recursion.
+        Name the `ids` of summaries and messages, or give a `query` to search for (default: the question). A language
+        model, if one is configured (`LCM_SUMMARIZER`), reads these texts under a temporary grant, which allows `depth`
+        levels below them and at most `token_cap` tokens. Without a model, or if the model gives no answer in time, the
+        best excerpts are returned, and `ending` says why. `hint` tells whether it is enough to open everything
+        directly. Pass the `grant_id` of an earlier answer to ask another question under its grant.
+        Raises NotFound and Invalid for these ids; GrantExpired, GrantRevoked or GrantExceeded if the grant no longer
+        allows reading; GrantRecursion if `ids`, `query` or `conversation_id` come with a `grant_id`.
         """
         if not question.strip():
-            raise Invalid("question: This is empty.")
+            raise Invalid("question: This is empty. Ask a question.")
         if grant_id is not None:
             return self._answered(
                 question, self._again(grant_id, is_new=bool(ids or query or conversation_id is not None))
@@ -102,7 +103,7 @@ class Delegation:
                 excerpts=(),
                 hint=RoutingHint(direct_is_enough=False, tokens_below=0),
                 grant=None,
-                note="Nothing holds these words; ask in other words, or name ids.",
+                note="No text contains these words; ask in other words, or name ids.",
             )
         return self._answered(question, self._granted(question, item_ids, depth, token_cap))
 
@@ -133,7 +134,7 @@ class Delegation:
     def _again(self, grant_id: str, *, is_new: bool) -> GrantRecord:
         grant = self.grants.usable(grant_id=grant_id)
         if is_new:
-            refusal = GrantRecursion("A grant is not made under another: ask with the grant alone, or without it.")
+            refusal = GrantRecursion("Give grant_id without ids, query and conversation_id, or omit it.")
             raise self.grants.count_refusal(grant_id=grant_id, refusal=refusal)
         return grant
 
@@ -172,7 +173,7 @@ class Delegation:
         extent = Extent.of(item_ids, depth=1)
         found = rows(_WORKSPACES, [extent.conversations()])
         if len(found) > 1:
-            raise Invalid("ids: these are of several workspaces; ask about each by itself.")
+            raise Invalid("ids: these belong to several workspaces; ask about each workspace separately.")
         return int(found[0][0])
 
     # -- the question
@@ -229,7 +230,7 @@ def _one(id: str) -> Named:
         raise NotFound(f"There is no summary or message {id[:80]!r} that you may see.")
     if found.kind not in (ItemKind.SUMMARY, ItemKind.MESSAGE):
         raise Invalid(
-            f"ids: {found.id[:80]} is a {found.kind}; name summaries (sum_...) and messages (msg_...). A conversation "
-            "is searched with conversation_id, a file is read as a file."
+            f"ids: {found.id[:80]} is a {found.kind}; name summaries (sum_...) and messages (msg_...). To search a "
+            "conversation, give conversation_id; to read a file, use lcm_read_file."
         )
     return found

@@ -76,7 +76,7 @@ class GrantedReader:
                     raise self._refused(NotFound(f"There is no handle {handle[:20]!r}."))
                 return self._reserved(lambda room: self._page(self.pages[handle], room))
         if action.name in _DELEGATING:
-            raise self._refused(GrantRecursion("Who reads by a grant does not delegate further."))
+            raise self._refused(GrantRecursion("A reader under a grant cannot delegate further."))
         raise self._refused(NotFound(f"There is no action {action.name[:20]!r} here."))
 
     def _reserved(self, answer: Callable[[int], str]) -> Read:
@@ -104,7 +104,7 @@ class GrantedReader:
         left = self.extent.levels_left(summary_id)
         if left < 1:
             raise self._refused(
-                GrantExceeded(f"{summary_id} is as deep as you may go: {counted(self.extent.depth, 'level')} down.")
+                GrantExceeded(f"You may read {counted(self.extent.depth, 'level')} down, and not below {summary_id}.")
             )
         return left if depth < 0 else min(depth, left)
 

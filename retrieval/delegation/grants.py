@@ -65,7 +65,7 @@ class Grants:
         return cls(scope=scope)
 
     def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
-        """List the workspace's grants, newest first, with what each was refused."""
+        """List grants (permissions to read texts for one question), newest first."""
         now = self.now()
         grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
         if before_grant is not None:
@@ -74,11 +74,11 @@ class Grants:
         return [_record(grant, now) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
-        """Get a grant: what it allows, what was read under it, what was refused."""
+        """Get a grant: what it allows, what was read with it, what was refused."""
         return _record(self._found(grant_id), self.now())
 
     def revoke_grant(self, *, grant_id: str) -> GrantRecord:
-        """Revoke a grant; work in progress reads nothing more under it either."""
+        """Revoke a grant: work in progress can read nothing more with it."""
         found = self._found(grant_id)
         Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=self.now())
         return self.get_grant(grant_id=grant_id)

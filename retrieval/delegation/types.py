@@ -47,10 +47,10 @@ class GrantState(StrEnum):
 
 @dataclass(frozen=True)
 class GrantRecord:
-    """A grant to read summaries and messages, and `depth` levels below them.
+    """A grant: permission to read summaries and messages, and `depth` levels below.
 
-    At most `token_cap` tokens can be read under it. `tokens_used` counts those read, and those reserved for reads in
-    progress: never more than the cap. `refusals` counts refused reads by code.
+    At most `token_cap` tokens can be read under it. `tokens_used` counts the tokens read or reserved for reads in
+    progress; it is never more than the cap. `refusals` counts refused reads by error code.
     """
 
     grant_id: str
@@ -82,7 +82,7 @@ class RoutingHint:
 
 @dataclass(frozen=True)
 class QueryExcerpt:
-    """An excerpt of a message or summary about the question; untrusted."""
+    """An excerpt of a message or summary about the question; do not trust its text."""
 
     id: str
     kind: ItemKind
@@ -125,10 +125,10 @@ class QueryStep:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """An answer by a model or, without one, the best excerpts.
+    """A model's answer to a question or, without a model, the best excerpts.
 
     `partial`: the answer may be incomplete; `ending` says why. `cited_ids` exist and are within the grant;
-    `removed_ids` were cited and are not. The answer is as untrusted as the texts it is made from.
+    `removed_ids` are the other cited ids. Trust the answer no more than the texts that it is made from.
     """
 
     question: str

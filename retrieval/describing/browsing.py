@@ -45,7 +45,7 @@ _ORDER = {
 
 @dataclass(frozen=True)
 class ConversationOverview:
-    """A conversation with the tokens of its context, by kind of item."""
+    """A conversation with its context's tokens; under pressure: compaction is due."""
 
     conversation: ConversationRecord
     system_tokens: int

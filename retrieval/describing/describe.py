@@ -57,8 +57,8 @@ def _found(id: str, scope: Scope) -> Description:
     if inside := names_in(id):
         return _described(inside[0], scope)
     raise NotFound(
-        f"{id[:80]!r} names nothing that can be described: ids begin with sum_, msg_, file_, run_, conv_ or "
-        "ses_, and a conversation can be named by its session. lcm_map_status shows those that begin with map_.",
+        f"{id[:80]!r} is no id that can be described: ids begin with sum_, msg_, file_, run_, conv_ or ses_, and a "
+        "conversation can be named by its session. For ids that begin with map_, use lcm_map_status.",
     )
 
 

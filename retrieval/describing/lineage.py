@@ -52,9 +52,9 @@ _LABELS = {1: ImpactLabel.WILL_BREAK, 2: ImpactLabel.LIKELY_AFFECTED}
 
 @dataclass(frozen=True)
 class ImpactItem:
-    """An item of the lineage; fields that do not apply to its kind are null.
+    """An item that depends on the given one, or a source of it.
 
-    `active`: the item is in the active context. For a session, arc or epoch summary: no other summary supersedes it.
+    Fields that do not apply are empty. `active`: it is in the active context, or is the current session summary.
     """
 
     id: str
@@ -90,9 +90,8 @@ class ImpactLevel:
 class Impact:
     """The items made from an item, or its sources, grouped by distance.
 
-    `levels` count all items and list the nearest ones; `items_complete` says whether all are listed. `active` is about
-    the given item. Superseded summaries are included. Their `superseded_by` names the successor, which is made from the
-    same messages.
+    `levels` counts all items and lists the nearest; `items_complete`: all are listed. `active`: the given item itself
+    is in the active context. Superseded summaries count, too; each names its successor, made from the same messages.
     """
 
     id: str
@@ -150,8 +149,8 @@ def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | N
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
     if found is None or found.kind not in _FINDERS:
         raise NotFound(
-            f"{id[:80]!r} names no message (msg_...), summary (sum_...), session summary (ses_...) or file (file_...): "
-            "nothing derives from it."
+            f"{id[:80]!r} is not the id of a message (msg_...), summary (sum_...), session summary (ses_...) or file "
+            "(file_...)."
         )
     row = _FINDERS[found.kind](scope, found)
     number = found.number if found.kind is ItemKind.MESSAGE else None

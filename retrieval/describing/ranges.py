@@ -24,10 +24,10 @@ NOW = "infinity"
 
 @dataclass(frozen=True)
 class CoveringNode:
-    """An active summary that covers messages of a range.
+    """A summary in the active context that covers messages of a range.
 
-    `seqs_before` and `seqs_after` count the seqs outside the range that it also covers. `content` is the text of the
-    summary. It is null for summaries after the first ones whose texts together fit into `LCM_MAX_EXPAND_TOKENS`.
+    `seqs_before` and `seqs_after` count the messages that it covers outside the range. `content` is its text; later
+    summaries of the list have none if the texts together exceed `LCM_MAX_EXPAND_TOKENS`.
     """
 
     summary: SummaryOutline
@@ -35,18 +35,18 @@ class CoveringNode:
     seqs_before: int
     seqs_after: int
     content: str | None = None
-    # The summary is quarantined, or made from a quarantined item; its text is withheld.
+    # Whether the text is withheld: it is quarantined, or repeats quarantined words.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """The items of the active context for a range, and the tokens to open it.
+    """The items of the active context that cover a range, and the tokens to open them.
 
-    `nodes` and `raw_messages` together cover every message of the range. `manifest` lists the summaries below the nodes
-    that overlap the range, in order, each with its `opening_tokens`. If `manifest_complete` is false, it has only the
-    nearest ones. `first_seq` and `last_seq` are the ends of the range or, if the nodes reach further, of the nodes.
-    `context_tokens` is the total of the nodes and raw messages, `message_tokens` that of all messages of the range.
+    `nodes` (summaries) and `raw_messages` (not summarized) together cover every message of the range, and reach from
+    `first_seq` to `last_seq`. `manifest` lists the summaries below the nodes that overlap the range, in order, each
+    with its `opening_tokens`; if `manifest_complete` is false, only the nearest. `context_tokens` counts the tokens of
+    nodes and raw messages, `message_tokens` those of all messages of the range.
     """
 
     conversation_id: int
@@ -68,9 +68,9 @@ class RangeDescription:
 class RangeExpansion:
     """One page of the expansion of a range, in order.
 
-    `cursor` leads to the next page, and is None on the last page. An item of the active context has the conversation as
-    its `of`. With `keep_ends`, the page ends with the last item of the range, or with the beginning of that item; `gap`
-    is the range of messages that were skipped before it.
+    `next_cursor` continues it, and is absent at the end. For an item of the active context, `of` is the conversation.
+    With `keep_ends`, the last item is the last one of the range, whole or only its beginning, and `gap` are the
+    messages skipped before it.
     """
 
     conversation_id: int
@@ -124,7 +124,7 @@ class Range(NamedTuple):
 def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) -> Range:
     """Make a range. Raises NotFound, and Invalid if `from_seq` is after `to_seq`."""
     if from_seq > to_seq:
-        raise Invalid(f"from_seq: a range from {from_seq} to {to_seq} runs backwards.")
+        raise Invalid(f"from_seq: {from_seq} is after to_seq, {to_seq}; exchange them.")
     return Range(scope.conversation(conversation_id), from_seq, to_seq)
 
 

@@ -17,7 +17,7 @@ from retrieval.ids import Named
 from retrieval.types import Description, ItemKind, MessageSpan
 
 _SQL = load("retrieval/describing/sessions.sql")
-_WITHHELD = "It rests on content that was quarantined after it was made; its text is withheld until it is made again."
+_WITHHELD = "This summary was made from content that is quarantined now; its text is withheld until it is regenerated."
 _OF_ROW = (
     "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
     "is_degraded", "model", "quality",

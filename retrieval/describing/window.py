@@ -37,7 +37,7 @@ _OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s 
 class WindowSummary:
     """A summary that overlaps the window.
 
-    `active`: it was in the active context at that moment. `superseded`: a newer summary of its sources replaced it.
+    `active`: it is in the active context at that moment. `superseded`: a newer summary of the same sources replaced it.
     """
 
     summary_id: str
@@ -61,7 +61,7 @@ class WindowSummary:
 class WindowBundle:
     """Adjacent summaries of one depth that are too narrow to be drawn one by one.
 
-    None of them is active. `token_count` is that of the largest; `messages` and `source_tokens` are totals.
+    `token_count` is that of the largest; `messages` are the messages they cover, `source_tokens` their sources' tokens.
     """
 
     depth: int
@@ -100,10 +100,10 @@ class WindowRun:
 class LineageWindow:
     """The items between two seqs of a conversation, at a moment.
 
-    The window goes from `first_seq` to `last_seq`. `message_count` messages existed at that moment. The fresh tail,
-    which is not summarized, begins at `tail_from_seq`. `raw` lists the ranges that no summary covered. `messages` is
-    None if there are too many. `runs` lists the newest runs that made summaries, oldest first, independent of window
-    and moment. `bundles` replace summaries that are too narrow for the resolution.
+    The window is from `first_seq` to `last_seq`; `message_count` messages existed at that moment. The fresh tail, which
+    is not summarized, begins at `tail_from_seq`. `raw` are the ranges that no summary covered. `messages` is absent if
+    there are too many to list. `runs` are the newest runs that made summaries, oldest first, independent of the window
+    and the moment. `bundles` replace summaries that are too narrow for the resolution.
     """
 
     conversation: ConversationRecord
@@ -138,7 +138,7 @@ def lineage_window(
         first, last = max(1, from_seq or 1), max(1, min(to_seq or count, count))
         if first > last:
             raise Invalid(
-                f"A window goes from an earlier seq to a later one, within 1 to {count}; not {first} to {last}."
+                f"from_seq must not be after to_seq, and both must be from 1 to {count}; not {first} to {last}."
             )
         # The number of messages in one column of the drawing. A narrower summary is not listed separately.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)

@@ -36,7 +36,7 @@ class ProjectHistory:
         return cls(policy=RetrievalPolicy.from_settings(), tokens=TokenEstimator.from_settings(), scope=scope)
 
     def list_projects(self, *, after_name: str | None = None, limit: int = 100) -> list[ProjectOutline]:
-        """List projects by name, each with its numbers of sessions, arcs and epochs."""
+        """List projects by name, with their numbers of sessions, arcs and epochs."""
         return projects_of(self.scope, after_name=after_name, limit=limit)
 
     def timeline(
@@ -50,11 +50,10 @@ class ProjectHistory:
     ) -> list[TimelineEntry]:
         """List the sessions, arcs and epochs of a project, newest first.
 
-        Name the project, or a conversation of it; a conversation without a project is listed alone. Without either, all
-        projects are listed. A session has the text of its summary, an arc stands for several sessions, an epoch for
-        several arcs; `part_of` names what stands for the entry. A session without an id has no summary yet. The first
-        entries of a page come with their texts, as far as LCM_MAX_EXPAND_TOKENS allows; lcm_expand_session opens any of
-        them by its id. Raises NotFound.
+        Name the project, or a conversation of it; a conversation without a project is listed alone. Default: all
+        projects. An arc summarizes several sessions, and an epoch several arcs. `part_of` is the arc or epoch that
+        contains the entry. A session without an id has no summary yet. The first entries of a page have their texts, as
+        far as LCM_MAX_EXPAND_TOKENS allows; lcm_expand_session opens any entry by its id. Raises NotFound.
         """
         with snapshot(settings=self.policy.search_settings):
             owner = self._project(project, conversation_id)
@@ -79,10 +78,10 @@ class ProjectHistory:
     ) -> SessionExpansion:
         """Open a session, arc or epoch summary: a page of its sources, in order.
 
-        One level down are an epoch's arcs, an arc's sessions, a session's summaries and the messages that no summary
-        stands for. `depth` levels are opened, all of them with -1; `include_messages` adds all messages below, byte for
-        byte. A page holds `token_cap` tokens at most, and its cursor continues exactly where it stopped. Raises
-        NotFound; Invalid (`bad_cursor`) for a cursor of another expansion.
+        One level below an epoch are its arcs, below an arc its sessions, and below a session its summaries and the
+        messages that no summary covers. `depth` is the number of levels to open; -1 opens all. `include_messages` adds
+        all messages below, byte for byte. A page has at most `token_cap` tokens, and `next_cursor` continues exactly
+        where it stopped. Raises NotFound; Invalid `bad_cursor` for a cursor of another expansion.
         """
         return SessionOpening(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
             summary_id=summary_id,
@@ -95,9 +94,9 @@ class ProjectHistory:
     def session_ago(self, *, conversation_id: int, sessions_ago: int = 1) -> SessionAgo:
         """Get the session that is `sessions_ago` before a conversation in its project.
 
-        Sessions are ordered by when they were opened; those of subagents and those without a message do not count. The
-        session comes with its summary, if it has one yet, and with the calls that read more of it. Raises NotFound,
-        also for a conversation without a project.
+        Sessions are ordered by the time they were opened. Sessions of subagents and sessions without a message do not
+        count. The session is returned with its summary, if it has one yet, and with the calls that read more of it.
+        Raises NotFound, also for a conversation without a project.
         """
         with snapshot(settings=self.policy.search_settings):
             project = self._project(None, conversation_id)
@@ -127,11 +126,11 @@ class ProjectHistory:
         offset: int = 0,
         limit: int = 20,
     ) -> SessionMatches:
-        """Search the current session, arc and epoch summaries, best match first.
+        """Search the summaries of sessions, arcs and epochs, best match first.
 
-        The query is words, "phrases", `or` and -exclusions, as for grep; in one project, or in all of them. If too few
-        summaries hold every word, those with any of them are returned, and `relaxed` is set. Raises Invalid for a query
-        without a word, NotFound for an unknown project.
+        Superseded summaries are not searched. The query is words, "phrases", `or` and -exclusions, as for grep. If too
+        few summaries contain every word, summaries with any of the words are returned, and `relaxed` is true. Raises
+        Invalid `invalid_params` for a query without a word; NotFound for an unknown project.
         """
         return session_search.search(
             query,
@@ -146,7 +145,7 @@ class ProjectHistory:
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
         """Find the named project or the project of the conversation, if it has one."""
         if name is not None and conversation_id is not None:
-            raise Invalid("project: give a project or a conversation of it, not both.", code="invalid_params")
+            raise Invalid("project: give either project or conversation_id, not both.", code="invalid_params")
         if conversation_id is not None:
             return self.scope.conversation(conversation_id).project
         return None if name is None else project_named(name, self.scope)

@@ -32,7 +32,7 @@ def project_named(name: str, scope: Scope) -> Project:
     """Find a project by name; NotFound, or Invalid if several workspaces have it."""
     found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
     if len(found) > 1:
-        raise Invalid("project: several workspaces have a project of this name; ask within one of them.")
+        raise Invalid("project: several workspaces have a project of this name; choose a workspace.")
     if not found:
         raise not_found("project", name)
     return found[0]

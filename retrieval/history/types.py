@@ -32,9 +32,9 @@ class ProjectOutline:
 class TimelineEntry:
     """A session, arc or epoch of a project.
 
-    A session without an `id` has no summary yet. `part_of` is the arc or epoch made from it. `behind` counts the
-    messages of the conversation that its summary does not cover yet. `content` is None where it does not fit the page,
-    or where the text is erased, withheld or not made yet.
+    A session without an `id` has no summary yet. `part_of` is the arc or epoch that contains the entry. `behind` counts
+    the messages of the conversation that the summary does not cover yet. `content` is absent if it does not fit the
+    page, or if the text is erased, withheld or not made yet.
     """
 
     id: str | None
@@ -59,9 +59,9 @@ class TimelineEntry:
     level: Level | None = None
     confidence: float | None = None
     is_degraded: bool = False
-    # Its text was permanently erased.
+    # Whether its text was permanently erased.
     erased: bool = False
-    # It was made from content that is quarantined now, so its text is withheld until it is made again.
+    # Whether it was made from content that is quarantined now; its text is withheld until it is regenerated.
     quarantined: bool = False
 
     @property
@@ -99,8 +99,8 @@ class HistoryItem(ExpandedItem):
 class SessionExpansion:
     """One page of the expansion of a session, arc or epoch summary.
 
-    Items come oldest first: an arc before its sessions, a session before its summaries and messages. `cursor` continues
-    the page; it is None at the end.
+    Items are listed oldest first: an arc before its sessions, a session before its summaries and messages.
+    `next_cursor` continues the page; it is absent at the end.
     """
 
     summary_id: str
@@ -138,7 +138,7 @@ class SessionMatch:
 class SessionMatches:
     """A page of matches, best first.
 
-    `relaxed`: too few summaries hold every word, so these hold any of them.
+    `relaxed`: too few summaries contain every word, so these contain any of the words.
     """
 
     query: str

@@ -46,21 +46,22 @@ class AgenticClaims(Scoped):
     """The interface for external agents to the items of agentic map runs."""
 
     def claim(self, *, run_id: str, worker: str, count: int = 1, lease_s: int = 300) -> ClaimedItems:
-        """Claim items of an agentic run for a while, with the terms of the delegation.
+        """Claim items of an agentic map run for a while, with the terms of the work.
 
-        Returns fewer items than `count` if more would exceed the run's concurrency or, with their prompts, 8 MiB (one
-        item may be larger); none while the run is paused, as it is while its input file is quarantined. Each has a
-        fence, which heartbeats and completion must pass. Raises grant_expired, grant_revoked or grant_exceeded if the
-        run's grant is no longer active, and Conflict for a run that has ended.
+        It returns fewer items than `count` if more would exceed the run's concurrency, or 8 MiB with their prompts (one
+        item may be larger). It returns no items while the run is paused; a run is paused while its input file is
+        quarantined. Each item has a `fence`: pass it to `heartbeat`, `complete` and `release`.
+        Raises NotFound; Invalid if a language model processes the run; Conflict `map_run_ended`; GrantExpired,
+        GrantRevoked or GrantExceeded if the run's grant is no longer active.
         """
         run = self._run(run_id)
         if run.kind != MapKind.AGENTIC:
-            raise Invalid(f"Run {run_id} is processed by a language model; agents claim items of agentic runs only.")
+            raise Invalid(f"A language model processes run {run_id}; agents can claim items of agentic runs only.")
         grant = self._grant(run)
         with transaction.atomic():
             run = MapRun.objects.select_for_update(no_key=True).get(pk=run.pk)
             if run.state not in (*OPEN_STATES, MapState.PAUSED):
-                raise Conflict(f"Run {run_id} is {run.state}; nothing of it can be claimed.", code="map_run_ended")
+                raise Conflict(f"Run {run_id} is {run.state}; its items cannot be claimed.", code="map_run_ended")
             leases = claim_of_run(run_id=run.pk, worker=worker, count=count, lease_seconds=lease_s)
             for lease in leases:
                 self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
@@ -87,7 +88,7 @@ class AgenticClaims(Scoped):
     def heartbeat(self, *, item_id: int, fence: int, lease_s: int = 300) -> HeldItem:
         """Extend the lease of a claimed item.
 
-        Raises LeaseLost if another agent has the item by now: drop it then, as no answer for it will be accepted.
+        Raises LeaseLost if another agent has claimed the item: drop it then, as no output for it will be accepted.
         """
         lease = self._lease(item_id, fence, seconds=lease_s)
         lease.renew()
@@ -101,12 +102,13 @@ class AgenticClaims(Scoped):
     def complete(self, *, item_id: int, fence: int, output: Any = None, error: str | None = None) -> ItemOutcome:
         """Complete a claimed item: with its output, or the error that prevented one.
 
-        An output must match the run's schema. One that does not is refused with its errors and counts as an attempt,
-        and so does an error. Until the last attempt the item can be completed again, under the same fence or by the
-        next agent. Repeating a completion changes nothing. Raises LeaseLost if another agent has the item by now.
+        An output must match the run's schema. Otherwise it fails with `output_invalid`, and counts as an attempt, as an
+        error does. Until the last attempt the item can be completed again, with the same fence or by the next agent. A
+        repeated completion changes nothing. Raises NotFound; LeaseLost if the lease is over; Conflict `item_completed`
+        if another output was accepted.
         """
         if error is not None and output is not None:
-            raise Invalid("Give either output or error.", code="invalid_params")
+            raise Invalid("Give either output or error, not both.", code="invalid_params")
         lease = self._lease(item_id, fence, may_be_done=True)
         item, run = lease.row, lease.row.run
         if item.state == WorkState.DONE:
@@ -140,7 +142,7 @@ class AgenticClaims(Scoped):
     def release(self, *, item_id: int, fence: int) -> ItemOutcome:
         """Give a claimed item back unprocessed: any agent may claim it at once.
 
-        It counts as no attempt.
+        This does not count as an attempt. Raises NotFound; LeaseLost if the lease is over.
         """
         lease = self._lease(item_id, fence)
         item, run = lease.row, lease.row.run

@@ -32,7 +32,7 @@ def items_of_file(content: bytes, *, file_name: str | None = None) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Invalid("The input is not UTF-8.") from None
+        raise Invalid("The input is not UTF-8; convert it.") from None
     has_lines = (file_name or "").lower().endswith(_LINES) or not text.lstrip(_WHITE).startswith("[")
     if not has_lines and (elements := _elements(text)) is not None:
         return checked_items(elements, noun="Item")
@@ -43,8 +43,8 @@ def items_of_values(values: Sequence[Any]) -> list[str]:
     """Serialize the items of a request, each as one line of JSON."""
     if len(values) > MOST_GIVEN_ITEMS:
         raise TooLarge(
-            f"{len(values):,} items were given; a request takes {MOST_GIVEN_ITEMS:,}. Store more as a file first, and "
-            "give input_file_id."
+            f"{len(values):,} items are too many; a request takes at most {MOST_GIVEN_ITEMS:,}. Store them as a file "
+            "and give input_file_id."
         )
     try:
         texts = [line_of(value) for value in values]
@@ -84,9 +84,9 @@ def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
         if not text:
             continue
         if len(items) >= MOST_ITEMS:
-            raise TooLarge(f"The input has more than {MOST_ITEMS:,} items; give several runs a part each.")
+            raise TooLarge(f"The input has more than {MOST_ITEMS:,} items; split it into several runs.")
         if len(text) > MOST_ITEM_CHARACTERS:
-            raise TooLarge(f"{noun} {number:,} has over {MOST_ITEM_CHARACTERS:,} characters.")
+            raise TooLarge(f"{noun} {number:,} has more than {MOST_ITEM_CHARACTERS:,} characters; shorten it.")
         try:
             value = value_of(text)
         except (ValueError, RecursionError):

@@ -72,7 +72,7 @@ def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
     """
     policy = policy or ModelsPolicy.from_settings()
     if name and name not in MODELS:
-        raise Invalid(f"model: {name[:80]!r} is not one; they are {', '.join(MODELS)}.")
+        raise Invalid(f"model: {name[:80]!r} is unknown; the models are {', '.join(MODELS)}.")
     chain = [each for each in chain_of(CompactionPolicy.from_settings().summarizer) if each in MODELS]
     ready = [each for each in ([name] if name else dict.fromkeys([*chain, *MODELS])) if not policy.missing(each)]
     if not ready:

@@ -64,14 +64,16 @@ class MapOperator(Scoped):
     ) -> MapRunRecord:
         """Process many items with one prompt, by a language model or by outside agents.
 
-        The prompt holds {{item}}, where the JSON of an item goes; each answer is one JSON value that matches
-        `output_schema` (Draft 2020-12, references only within). An answer that does not is refused with its errors, up
-        to `max_attempts` times. Everything is checked before anything is stored; the run goes on in the background.
-        At the end the outputs become a file, in the order of the input, and the failures another; the conversation gets
-        one short message with their ids, never the outputs. A repeated idempotency key returns the same run. An agentic
-        run must state what the caller stays responsible for (`retain`), and with a grant also what it delegates and
-        what it keeps (`delegated_scope`, `kept_work`); `read_only` is a term for its agents that LCM cannot enforce.
-        Raises Invalid, NotFound, Conflict, TooLarge, Unavailable.
+        In the prompt, {{item}} is replaced by the JSON of an item. Each output is one JSON value that matches
+        `output_schema` (Draft 2020-12, without external references). An output that does not match is refused with its
+        errors, up to `max_attempts` times. Everything is checked before anything is stored; then the run continues in
+        the background. At the end, the outputs are written to one file, in the order of the input, and the failures to
+        another. The conversation gets one short message with the ids of these files, never the outputs.
+        A repeated idempotency key returns the same run. An agentic run must state what the caller stays responsible for
+        (`retain`); with a grant, also what it delegates (`delegated_scope`) and what it keeps (`kept_work`).
+        `read_only` is an instruction to the agents; LCM cannot enforce it.
+        Raises Invalid; Invalid `no_model`, `no_retention` or `no_scope_reduction`; NotFound; TooLarge; Unavailable;
+        Conflict if the idempotency key belongs to a run with other params.
         """
         request = MapRequest(
             kind=kind, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
@@ -83,7 +85,7 @@ class MapOperator(Scoped):
         return self._submitted(request)
 
     def get_run(self, *, run_id: str) -> MapRunRecord:
-        """Get a run with its progress. Raises NotFound."""
+        """Get a map run with its progress. Raises NotFound."""
         [record] = self._records([self._found(run_id)])
         return record
 
@@ -95,9 +97,9 @@ class MapOperator(Scoped):
         before_run: str | None = None,
         limit: int = 50,
     ) -> list[MapRunRecord]:
-        """List runs, newest first, by conversation and state.
+        """List map runs, newest first. Filter by conversation and state.
 
-        Raises NotFound for an unknown conversation or run.
+        Raises NotFound for an unknown conversation.
         """
         runs = self.scope.narrow(MapRun.objects.order_by("-created_at", "-run_id"))
         if conversation_id is not None:
@@ -113,17 +115,17 @@ class MapOperator(Scoped):
     def list_items(
         self, *, run_id: str, state: WorkState | str | None = None, after_position: int = 0, limit: int = 100
     ) -> list[MapItemRecord]:
-        """List the items of a run in the order of the input, by state.
+        """List the items of a map run in the order of the input. Filter by state.
 
-        A page of large items may end before `limit`. While the input file is quarantined, items come without their
-        texts.
+        A page of large items may end before `limit`. While the input file is quarantined, items are listed without
+        their texts. Raises NotFound.
         """
         return self._items(self._found(run_id), state=state, after_position=after_position, limit=limit)
 
     def output(self, *, run_id: str, after_position: int = 0, limit: int = 100) -> MapOutput:
-        """Read a page of the outputs so far, in input order, and the ids of the files.
+        """Read a page of a map run's outputs so far, and the ids of its result files.
 
-        While the input file is quarantined, items come without their texts.
+        Outputs are in input order. While the input file is quarantined, they have no texts. Raises NotFound.
         """
         run = self._found(run_id)
         found = self._items(run, state=WorkState.DONE, after_position=after_position, limit=limit + 1)
@@ -138,7 +140,7 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def pause(self, *, run_id: str) -> MapRunRecord:
-        """Pause a run: items in progress end normally, and no others begin."""
+        """Pause a map run: items in progress end normally, and no others begin."""
         run = self._held(run_id)
         if run.state in OPEN_STATES:
             pause_run(run, PauseReason.PERSON, actor=self.scope.actor)
@@ -151,9 +153,9 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def resume(self, *, run_id: str, budget_tokens: int | None = None) -> MapRunRecord:
-        """Resume a paused run, with another budget if one is given.
+        """Resume a paused map run, with another token budget if one is given.
 
-        Raises Conflict if the run has ended, its budget is spent, or its input file is quarantined.
+        Raises Conflict `run_is_over`, `budget_spent`, or `quarantined` if its input file is quarantined.
         """
         run = self._held(run_id)
         if run.state in _ENDED:
@@ -165,7 +167,7 @@ class MapOperator(Scoped):
             )
         if budget_tokens is not None:
             if not 1 <= budget_tokens <= 2**60:
-                raise Invalid("budget_tokens must be 1 or more.")
+                raise Invalid("budget_tokens must be from 1 to 2**60.")
             run.budget_tokens = budget_tokens
             MapRun.objects.filter(pk=run.pk).update(budget_tokens=budget_tokens)
         spent = run.spent_in + run.spent_out
@@ -179,9 +181,9 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def cancel(self, *, run_id: str) -> MapRunRecord:
-        """End a run for good: open items are not processed, late answers are refused.
+        """End a map run for good: open items are not processed, late outputs refused.
 
-        What is done stays readable; no file is written.
+        Finished outputs stay readable; no file is written. Raises Conflict `run_is_over` if it completed or failed.
         """
         run = self._held(run_id)
         if run.state in (MapState.COMPLETED, MapState.FAILED):
@@ -196,10 +198,10 @@ class MapOperator(Scoped):
 
     @transaction.atomic
     def retry_failed(self, *, run_id: str) -> MapRunRecord:
-        """Queue the failed items of a run again, with all their attempts.
+        """Queue the failed items of a map run again, with all their attempts.
 
-        A run that has ended continues, and writes its files again. Raises Conflict if it was cancelled or no item has
-        failed.
+        A run that has ended continues, and writes its result files again. Raises NotFound; Conflict `run_is_over` if
+        the run was cancelled; Conflict `nothing_failed` if no item has failed.
         """
         run = self._held(run_id)
         if run.state == MapState.CANCELLED:
@@ -208,7 +210,7 @@ class MapOperator(Scoped):
             cursor.execute(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
             positions = sorted(position for (position,) in cursor.fetchall())
         if not positions:
-            raise Conflict(f"No item of {run_id} has failed.", code="nothing_failed")
+            raise Conflict(f"No item of {run_id} has failed, so there is nothing to retry.", code="nothing_failed")
         if run.state in _ENDED:
             MapRun.objects.filter(pk=run_id).update(state=MapState.RUNNING, finished_at=None)
         self._record(run, MapEventKind.RETRIED, {"items": len(positions)})
@@ -279,4 +281,4 @@ def _without_texts(item: MapItemRecord) -> MapItemRecord:
 
 
 def _is_over(run: MapRun) -> Conflict:
-    return Conflict(f"The run {run.pk} is {run.state}; submit another one.", code="run_is_over")
+    return Conflict(f"The run {run.pk} has ended ({run.state}); submit another one.", code="run_is_over")

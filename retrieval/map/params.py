@@ -7,8 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conversations.param_fields import (
+    MOST_ON_A_PAGE,
     NEXT,
     NUMBER,
+    ONLY_THIS,
     WHOLE,
     ConversationId,
     Cursor,
@@ -47,7 +49,7 @@ class SubmitMapParams(Params):
     """One prompt and one schema for all items of a file, or for these items."""
 
     prompt: Annotated[Text, Field(max_length=MOST_PROMPT_CHARACTERS)] = Field(
-        description="The instructions for each item; {{item}} is replaced by its JSON."
+        description="The instructions for each item; {{item}} is replaced by the item's JSON."
     )
     output_schema: JsonObject = Field(
         description="The JSON Schema (Draft 2020-12, without external references) of each output."
@@ -57,37 +59,37 @@ class SubmitMapParams(Params):
     )
     input_file_id: Identifier = optional("A stored file with the items: a JSON array, or JSON Lines.")
     items: Annotated[list[Any], Field(max_length=MOST_GIVEN_ITEMS)] = optional(
-        "The items themselves, instead of a file; they need a conversation."
+        "The items themselves, instead of a file. They require conversation_id."
     )
     conversation_id: ConversationId = optional(
-        "The conversation that receives the files and, at the end, a message with ids and counts."
+        "The conversation that gets the files and, at the end, a message with their ids and counts."
     )
     model: Annotated[str, Field(max_length=100)] = optional(
-        "The language model, such as chat; the first configured one if not given."
+        "The language model, such as chat. Default: the first one that is configured."
     )
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("The most items processed at once.")
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY), WHOLE] = optional("Maximum items processed at once.")
     max_attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS), WHOLE] = optional(
         "The number of attempts after which an item fails."
     )
     temperature: Annotated[float, Field(ge=0, le=2), NUMBER] = optional(
-        "The model's temperature; its default if not given."
+        "The temperature for the model. Default: the model's own."
     )
-    timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional("Seconds to wait for an answer.")
-    budget_tokens: Positive = optional("The token budget; the run pauses when it is spent.")
-    idempotency_key: Name = optional("The same key returns the same run; with other params it is refused.")
-    retain: Term = optional("The responsibility that the caller keeps, in words. Required for an agentic run.")
+    timeout_s: Annotated[int, Field(ge=1, le=MOST_TIMEOUT_SECONDS), WHOLE] = optional("Seconds to wait for the model.")
+    budget_tokens: Positive = optional("The token budget of the run; the run pauses when it is spent.")
+    idempotency_key: Name = optional("The same key with the same params returns the same run; other params fail.")
+    retain: Term = optional("What the caller stays responsible for, in words. Required for an agentic run.")
     delegated_scope: Term = optional("The work handed over to agents, in words. Required with a grant.")
     kept_work: Term = optional("The work that the caller still does itself, in words. Required with a grant.")
     grant_id: Identifier = optional("The grant that lets agents read more than their items.")
     read_only: Flag = optional("Whether agents must change nothing outside LCM; LCM cannot enforce it.")
-    parent_run_id: Identifier = optional("The map run that this one is a part of.")
+    parent_run_id: Identifier = optional("The map run that this run is a part of.")
 
 
 class ListMapRunsParams(Params):
-    conversation_id: ConversationId = optional("The conversation; all of the workspace without one.")
+    conversation_id: ConversationId = optional(ONLY_THIS)
     state: Annotated[MapState, OneOf] = optional("Only runs in this state.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most runs to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class MapRunParams(Params):
@@ -98,29 +100,29 @@ class ListMapItemsParams(MapRunParams):
     state: Annotated[WorkState, OneOf] = optional("Only items in this state.")
     after_position: WholeNumber = optional("Only items after this position.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most items to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class MapOutputParams(MapRunParams):
     after_position: WholeNumber = optional("Only outputs after this position.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most outputs to give.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ResumeMapParams(MapRunParams):
-    budget_tokens: Positive = optional("A new token budget, for a run that has spent its own.")
+    budget_tokens: Positive = optional("A new token budget, for a run that has spent its budget.")
 
 
 class ListMapEventsParams(MapRunParams):
     after_seq: WholeNumber = optional("Only events after this seq.")
     cursor: Cursor = optional(NEXT)
-    limit: Limit = optional("The most events to list.")
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class ClaimItemsParams(MapRunParams):
-    worker: Name = Field(description="The name of the claiming agent, chosen by itself.")
-    count: Annotated[int, Field(ge=1, le=MOST_CLAIMED), WHOLE] = optional("The most items to claim.")
-    lease_s: Lease = optional("The lease: seconds after which others may claim the items, unless a heartbeat comes.")
+    worker: Name = Field(description="A name that the claiming agent chooses for itself.")
+    count: Annotated[int, Field(ge=1, le=MOST_CLAIMED), WHOLE] = optional("Maximum number of items to claim.")
+    lease_s: Lease = optional("The lease: seconds until others may claim the items, unless a heartbeat extends it.")
 
 
 class HeldItemParams(Params):
@@ -129,12 +131,12 @@ class HeldItemParams(Params):
 
 
 class HeartbeatParams(HeldItemParams):
-    lease_s: Lease = optional("The new lease: seconds from now after which others may claim the item.")
+    lease_s: Lease = optional("The new lease: seconds from now until others may claim the item.")
 
 
 class CompleteItemParams(HeldItemParams):
     output: Any = optional("The output: any JSON value that matches the run's schema.")
-    error: Annotated[Text, Field(max_length=100_000)] = optional("Why the item has no output; given instead of one.")
+    error: Annotated[Text, Field(max_length=100_000)] = optional("Instead of an output: why there is none.")
 
 
 class ReleaseItemParams(HeldItemParams):

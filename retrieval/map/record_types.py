@@ -14,7 +14,7 @@ from retrieval.map.types import MapEventKind
 
 @dataclass(frozen=True)
 class MapEventRecord:
-    """One event of a map run; its hash, in hexadecimal, covers all events before it."""
+    """One event of a map run; its `hash` also covers all earlier events of the run."""
 
     run_id: str
     seq: int
@@ -65,8 +65,9 @@ class MapVerification:
 class ClaimTerms:
     """The terms on which an agent works on items of a run.
 
-    With a `grant`, the agent may also read texts by `lcm_expand_query` and the id of the grant; otherwise only its
-    items. `read_only` forbids it to change anything outside LCM, which LCM cannot enforce for agents elsewhere.
+    `grant` lets the agent read more than its items, by `lcm_expand_query` with the `grant_id`; without a grant, it may
+    read only its items. `read_only` forbids it to change anything outside LCM. LCM cannot enforce this; the agent must
+    follow it.
     """
 
     read_only: bool
@@ -81,8 +82,8 @@ class ClaimTerms:
 class ClaimedItem:
     """An item that is leased to one agent.
 
-    Every call about the item must pass its `fence`. `prompt` is the prompt of the run with the item in it.
-    `validation_errors` has the last refused answer and its errors.
+    Every call about the item must pass its `fence`. `prompt` is the run's prompt with the item filled in.
+    `validation_errors` quotes the last refused output and its errors.
     """
 
     item_id: int
@@ -99,8 +100,8 @@ class ClaimedItem:
 class ClaimedItems:
     """Claimed items of a run, their terms, and the schema of each output.
 
-    `open_items` is the number of items that are not finished. If it is not 0 but no item was claimed, the open items
-    are leased to other agents or not yet due, or the run is paused. Claim again later.
+    `open_items` counts the items of the run that are not finished. If items are open but none was claimed, they are
+    leased to others, or the run is paused: claim again later.
     """
 
     run_id: str
@@ -127,8 +128,8 @@ class HeldItem:
 class ItemOutcome:
     """The state of an item after it was completed or released.
 
-    `state` is `done`, or `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated` says
-    that the same output was already recorded.
+    `state` is `done`, `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated`: the
+    same output was already recorded.
     """
 
     item_id: int

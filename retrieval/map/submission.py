@@ -66,7 +66,7 @@ class MapRequest:
         if self.kind is MapKind.AGENTIC:
             self._require_terms()
         if PLACE not in self.prompt:
-            raise Invalid(f"prompt must say where the item goes: {PLACE} is missing.")
+            raise Invalid(f"prompt must contain {PLACE}, which is replaced by the item.")
         bounds = {
             "concurrency": (self.concurrency, MOST_CONCURRENCY),
             "max_attempts": (self.max_attempts, MOST_ATTEMPTS),
@@ -89,7 +89,7 @@ class MapRequest:
                 raise Invalid(f"{name} must be at most {most:,} characters without NUL or lone surrogates.")
         require_names(idempotency_key=self.idempotency_key)
         if (self.input_file_id is None) == (self.items is None):
-            raise Invalid("Give either input_file_id or items.")
+            raise Invalid("Give either input_file_id or items, one of the two.")
         if self.items is not None and self.conversation_id is None:
             raise Invalid("items need conversation_id: input and output are kept as files of that conversation.")
 
@@ -98,8 +98,7 @@ class MapRequest:
             raise Invalid(NO_RETENTION, code="no_retention")
         if self.grant_id is not None and not (self.delegated_scope.strip() and self.kept_work.strip()):
             raise Invalid(
-                "A caller who works on a grant must say what it hands over (delegated_scope) and what it keeps "
-                "(kept_work).",
+                "With a grant, state what you hand over (delegated_scope) and what you still do yourself (kept_work).",
                 code="no_scope_reduction",
             )
 

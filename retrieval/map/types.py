@@ -73,9 +73,9 @@ class MapEventKind(StrEnum):
 
 @dataclass(frozen=True)
 class MapRunRecord:
-    """One run: what was requested, its progress, and its results.
+    """One map run: what was requested, its progress, and its results.
 
-    `queued` items wait for a worker or for the end of a backoff, `leased` ones are in progress.
+    `queued` items wait for a worker, or for the next attempt; `leased` items are in progress.
     """
 
     run_id: str
@@ -138,18 +138,18 @@ class MapItemRecord:
     leased_until: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    # The input file of the run is quarantined, so input, output and errors are withheld.
+    # Whether the run's input file is quarantined; input, output and errors are withheld then.
     quarantined: bool = False
 
 
 @dataclass(frozen=True)
 class MapOutput:
-    """A page of the outputs of a run so far, in the order of the input."""
+    """A page of the outputs of a map run so far, in the order of the input."""
 
     run_id: str
     output_file_id: str | None
     failures_file_id: str | None
     items: tuple[MapItemRecord, ...]
-    # The last position of this page, to continue after; None at the end.
+    # The last position of this page, to continue after; absent at the end.
     next_position: int | None
     next_cursor: str | None = None

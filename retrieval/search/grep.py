@@ -36,9 +36,7 @@ _BLANK = string.whitespace + '"“”„«»'
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
 _COLD = "{} here are cold: searched by their summaries, and word for word only with cold=true."
-_TOO_SLOW = (
-    "The search took longer than {} ms and was cancelled. {}; the operator can allow more with LCM_SEARCH_TIMEOUT_MS."
-)
+_TOO_SLOW = "The search took longer than {} ms and was cancelled. {}; LCM_SEARCH_TIMEOUT_MS can allow more."
 _FEWER_WORDS = "Search one conversation, or for fewer and rarer words"
 _SIMPLER_PATTERN = (
     "Narrow it: search one conversation, write a word of three letters or more into the pattern, avoid nested "

@@ -124,7 +124,7 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
     if request.under is not None:
         conversation_id, first, last, below = _below(request.under, scope)
         if request.named and conversation_id not in request.named:
-            raise param_error("under", "This summary is of another conversation than those that are to be searched.")
+            raise param_error("under", "This summary is of another conversation than those to search.")
         request = replace(request, conversation_id=conversation_id, conversation_ids=())
     extent = _extent(request, scope)
     low, high = 0, extent.newest

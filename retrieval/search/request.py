@@ -71,38 +71,34 @@ class SearchRequest:
         if self.conversation_id is not None and self.conversation_ids:
             raise param_error("conversation_ids", "Give either one conversation or a list of them.")
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise param_error("until", "This is not later than since, so nothing lies between them.")
+            raise param_error("until", "This is not later than since; give a later time.")
         if self.from_seq is not None and self.to_seq is not None and self.from_seq > self.to_seq:
-            raise param_error("to_seq", f"This is before from_seq, {self.from_seq}, so nothing lies between them.")
+            raise param_error("to_seq", f"This is before from_seq, {self.from_seq}; give a later seq.")
         if len(self.named) != 1 and self.under is None:
             for name, seq in (("from_seq", self.from_seq), ("to_seq", self.to_seq)):
                 if seq is not None:
-                    raise param_error(name, "Messages are numbered within their conversation: name one conversation.")
+                    raise param_error(name, "Each conversation numbers its messages from 1: name one conversation.")
         if MESSAGE not in self.kinds and self.cold:
-            raise param_error("cold", "Only messages go cold: summaries and files are found without it.")
+            raise param_error("cold", "Only messages are in the cold tier: search summaries and files without cold.")
         if self.mode in BY_MEANING and self.cold:
-            raise param_error("mode", "Cold texts have no vectors: search them for words or by a regular expression.")
+            raise param_error("mode", "Cold texts have no embeddings: search them with mode full_text or regex.")
         if self.order is not GrepSort.RECENCY and self.cold:
-            raise param_error(
-                "sort", "Cold texts are not indexed, so nothing is known to rank them by: sort by recency."
-            )
+            raise param_error("sort", "Cold texts are not indexed, so they cannot be ranked: sort by recency.")
         if self.order is not GrepSort.RECENCY and self.mode is GrepMode.REGEX:
-            raise param_error(
-                "sort", "A regular expression matches or does not: its matches are sorted by recency only."
-            )
+            raise param_error("sort", "Matches of a regular expression have no rank: sort by recency.")
         if self.order is not GrepSort.RELEVANCE and self.mode in BY_MEANING:
-            raise param_error("sort", "What is found by meaning is sorted by relevance only.")
+            raise param_error("sort", "Matches by meaning are sorted by relevance only: leave out sort.")
         return replace(self, conversation_id=self.named[0], conversation_ids=()) if len(self.named) == 1 else self
 
     def _check_query(self, policy: RetrievalPolicy) -> None:
         is_regex = self.mode is GrepMode.REGEX
         longest = policy.max_pattern_length if is_regex else policy.max_query_length
         if not self.query.strip():
-            raise param_error("query", "There is nothing to search for.")
+            raise param_error("query", "There is nothing to search for in this; give a word.")
         if len(self.query) > longest:
-            raise param_error("query", f"{counted(len(self.query), 'character')} are too many; the most are {longest}.")
+            raise param_error("query", f"{counted(len(self.query), 'character')} are too many; at most {longest} fit.")
         if not is_storable(self.query):
-            sentence = "No text holds a NUL or a lone surrogate, so it cannot be searched for."
+            sentence = "No text contains NUL or a lone surrogate; remove it from the query."
             raise Invalid(f"query: {sentence}", code="bad_pattern") if is_regex else param_error("query", sentence)
 
     @property
@@ -121,14 +117,12 @@ class SearchRequest:
                 continue
             if not kinds & having:
                 raise param_error(
-                    name, f"No kind that other params allow ({', '.join(sorted(kinds))}) has this; drop one."
+                    name, f"No kind that other params allow ({', '.join(sorted(kinds))}) has this; leave one out."
                 )
             kinds &= having
         if self.mode is GrepMode.SEMANTIC:
             if MESSAGE not in kinds:
-                raise param_error(
-                    "mode", "Only messages are found by what they mean; search summaries and files for words."
-                )
+                raise param_error("mode", "Only messages are found by meaning; search summaries and files for words.")
             kinds &= {MESSAGE}
         return kinds
 

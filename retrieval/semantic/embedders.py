@@ -180,12 +180,12 @@ class Embedders:
             raise Unavailable(f"The embedder gives no vector: {failed}.", code="embedder_unavailable") from failed
         if len(found) > 1:
             raise Invalid(
-                "LCM_EMBEDDER_MODEL: the two models give vectors of different lengths, which cannot be compared."
+                "LCM_EMBEDDER_MODEL: the two models return vectors of different lengths; name two that match."
             )
         [dimension] = found
         if dimension > WIDEST:
             raise Invalid(
-                f"Vectors of this model have {dimension:,} numbers; the most that an index takes are {WIDEST:,}.",
+                f"Vectors of this model have {dimension:,} dimensions; an index takes at most {WIDEST:,}.",
                 code="wrong_dimension",
             )
         return dimension

@@ -49,7 +49,7 @@ def question_of(query: str) -> Question | LcmError:
         return NotReady(f"No embedder is set up: {policy.what_is_missing}. {_UNTIL_THEN}")
     embedder = _current()
     if embedder is None:
-        return NotReady(f"Not everything is embedded yet: `lcm embed status` tells the operator more. {_UNTIL_THEN}")
+        return NotReady(f"Not all messages are embedded yet: `lcm embed status` shows the progress. {_UNTIL_THEN}")
     try:
         return Question(VectorTable.of(embedder), _vector(query[:_LONGEST], embedder, policy, models))
     except WrongDimension as wrong:

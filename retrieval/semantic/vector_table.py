@@ -57,14 +57,13 @@ def require_pgvector() -> None:
     version = pgvector_version()
     if version is None:
         raise Conflict(
-            "This PostgreSQL has no pgvector, without which no vector can be stored. The server that LCM brings along "
-            "has it; on another, its administrator installs the package (such as postgresql-16-pgvector). Until then, "
-            "search is by words, as before.",
+            "This PostgreSQL has no pgvector, which stores the embeddings. LCM's own PostgreSQL server has it; on "
+            "another server, install the package (such as postgresql-16-pgvector). Until then, search is by words.",
             code="no_pgvector",
         )
     if _numbers(version) < OLDEST_PGVECTOR:
         raise Conflict(
-            f"This PostgreSQL has pgvector {version}, and 0.8 or newer is needed: have it updated.", code="no_pgvector"
+            f"This PostgreSQL has pgvector {version}, but LCM needs 0.8 or newer: update it.", code="no_pgvector"
         )
     _run(_SQL["create_extension"])
 

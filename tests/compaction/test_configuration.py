@@ -89,10 +89,10 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'' is not one; they are extractive, chat, anthropic"),
-        ("chat,", "'' is not one"),
-        ("gpt", "'gpt' is not one"),
-        ("Chat", "'Chat' is not one"),
+        ("", "'' is unknown; give one or several of extractive, chat, anthropic"),
+        ("chat,", "'' is unknown"),
+        ("gpt", "'gpt' is unknown"),
+        ("Chat", "'Chat' is unknown"),
         ("chat,chat", "'chat' is named twice"),
         ("extractive,chat", "'chat' would never be called"),
         ("chat,extractive", "'chat' is not configured: LCM_CHAT_MODEL is not set."),
@@ -111,7 +111,7 @@ def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
     ("own", "said"),
     [
         ({"summarizer": "anthropic"}, "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY"),
-        ({"summarizer": "nobody"}, "'nobody' is not one"),
+        ({"summarizer": "nobody"}, "'nobody' is unknown"),
         ({"summarizer": 5}, "5 is not a text"),
         ({"summary_instructions": "x" * 2001}, "a text of 2,001 characters is too long: at most 2,000 are taken"),
         ({"summary_instructions": "NUL \x00"}, "NUL or lone surrogates"),

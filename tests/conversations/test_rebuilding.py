@@ -121,7 +121,7 @@ def test_a_lineage_that_contradicts_itself_gives_no_context(db):
     breaking("UPDATE summaries SET first_seq = 1 WHERE summary_id = %s", second.summary_id)
     before = context_of(conversation_id)
 
-    with pytest.raises(Conflict, match="two things at 1"):
+    with pytest.raises(Conflict, match="two items at 1"):
         rebuilding.rebuild_context(conversation_id, cost_of=cost_of)
 
     assert context_of(conversation_id) == before
@@ -157,7 +157,7 @@ def test_a_change_for_what_is_another_by_now_is_refused(conversation_id):
 
     with pytest.raises(Conflict, match="changed meanwhile"):
         rebuilding.change_counts(counts)
-    with pytest.raises(Conflict, match="has changed at 36"), transaction.atomic():
+    with pytest.raises(Conflict, match="was changed at 36"), transaction.atomic():
         rebuilding.change_context(context)
 
     assert row_of(conversation_id)["total_tokens"] == 2

@@ -95,7 +95,7 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     put(uploads, begun.upload_id, 0)
     kept = on_disk(tmp_path)
 
-    with pytest.raises(Conflict, match="Another chunk"):
+    with pytest.raises(Conflict, match="Other bytes"):
         uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=bytes(CHUNK))
 
     assert on_disk(tmp_path) == kept
@@ -106,8 +106,8 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     [
         (1, bytes(CHUNK), "No chunk begins at 1"),
         (4000, b"x", "No chunk begins at 4000"),
-        (0, bytes(CHUNK + 1), "has 1000 bytes, not 1001"),
-        (3000, bytes(CHUNK), "has 17 bytes, not 1000"),
+        (0, bytes(CHUNK + 1), "must have 1000 bytes, not 1001"),
+        (3000, bytes(CHUNK), "must have 17 bytes, not 1000"),
     ],
 )
 def test_a_chunk_that_fits_nowhere_is_refused(uploads, begun, tmp_path, offset, content, why):

@@ -87,7 +87,7 @@ def test_an_interrupted_wait_leaves_the_run_going_and_says_how_to_look_at_it(ven
 
     run = MapRun.objects.get()
     assert waiting.wait(timeout=30) == 130
-    assert f"lcm: {run.pk} goes on; `lcm map status {run.pk}` shows how far it is." in said
+    assert f"lcm: {run.pk} continues; `lcm map status {run.pk}` shows its progress." in said
     assert run.state == "queued"
     [item] = lcm("--json", "map", "claim", run.pk, "me").json["items"]
     mine = [str(item["item_id"]), str(item["fence"])]

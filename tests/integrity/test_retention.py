@@ -92,7 +92,7 @@ def test_a_rule_is_of_one_workspace_and_in_days_of_a_calendar():
     for days in (0, -1, 36_501):
         with pytest.raises(ValidationError, match="cold_after_days"):
             SetRetentionParams(cold_after_days=days)
-    with pytest.raises(Invalid, match="name one"):
+    with pytest.raises(Invalid, match="name a workspace"):
         retention().get_retention()
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
 
 import jsonschema
 import pytest
 from django.test import override_settings
 
+from conversations.errors import LcmError
+from lcmsite.catalogue.operation import pieces, with_error_codes
 from lcmsite.catalogue.operations import CATALOGUE
+from lcmsite.cli.program import verbs
+from tests.frozen.error_codes import refusals
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
@@ -51,6 +56,49 @@ def test_settings_and_limits_in_force_are_given_without_secrets_or_addresses():
     assert answer["settings"]["fresh_tail_count"] == 21
     assert answer["limits"].keys() == {"max_request_bytes", "request_timeout_seconds", "rate_limit"}
     assert not {"database_url", "secret_key", "chat_key", "chat_url"} & answer["settings"].keys()
+
+
+@pytest.mark.parametrize(
+    ("docstring", "told"),
+    [
+        ("Return one run; raises NotFound.", "Return one run; fails with `not_found`."),
+        ("Raises\nNotFound, Invalid for a name.", "Fails with\n`not_found`, `invalid` for a name."),
+        ("Raises Conflict `plan_outdated`, `plan_executed`.", "Fails with `plan_outdated`, `plan_executed`."),
+        ("Raises Conflict\n(`stale_head`); PlanOutdated.", "Fails with `stale_head`; `plan_outdated`."),
+        (
+            "Conflict (`stale_head`, unless repeated) or Unknown",
+            "`conflict` (`stale_head`, unless repeated) or Unknown",
+        ),
+    ],
+)
+def test_outside_of_python_an_error_is_named_by_its_code(docstring, told):
+    assert with_error_codes(docstring) == told
+
+
+def test_a_description_is_split_into_paragraphs_and_items():
+    assert pieces("One\nline.\n\nIt removes:\n\n- a\n- b and\n  c\n\nEnd.") == [
+        "One\nline.", "", "It removes:", "", "- a", "- b and\n  c", "", "End."
+    ]  # fmt: skip
+
+
+def test_no_description_names_a_class_of_errors_and_every_code_in_it_exists():
+    codes = {each.code for each in refusals()}
+    described = {each.tool: each.description for each in CATALOGUE} | {
+        name: each.description for name, each in verbs().items()
+    }
+    classes = "|".join(each.__name__ for each in _below(LcmError))
+
+    for name, text in described.items():
+        assert not re.search(rf"\b([Rr]aises?|{classes})\b", text), name
+        for sentence in re.findall(r"[Ff]ails with(.*?)(?:\.\s|\.$)", text, re.DOTALL):
+            named = re.findall(r"(?:^\s*|; |, |, and | or )`([a-z]+_?[a-z_]*)`", sentence)
+            assert set(named) <= codes | {"ids", "query", "conversation_id"}, (name, named)
+
+
+def _below(error):
+    for each in error.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def test_on_a_terminal_it_is_json_too():

@@ -87,7 +87,7 @@ def test_opening_a_conversation_that_is_there_says_what_was_left_as_it_was():
     same = lcm("open", "trip", "--title", "To Rome")
 
     assert (again.exit_code, same.exit_code) == (0, 0)
-    assert "left as it was: title, metadata" in again.err
+    assert "not changed: title, metadata" in again.err
     assert same.err == ""
     assert Conversation.objects.get().title == "To Rome"
 

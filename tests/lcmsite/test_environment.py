@@ -136,7 +136,7 @@ def test_a_secret_given_twice_is_told_with_both_names(tmp_path):
 
     [problem] = Environment.read(given).problems
 
-    assert problem.msg.startswith("LCM_METRICS_TOKEN_FILE: LCM_METRICS_TOKEN is set too")
+    assert problem.msg.startswith("LCM_METRICS_TOKEN_FILE: LCM_METRICS_TOKEN is also set")
     assert "hunter2" not in problem.msg
 
 

@@ -328,7 +328,12 @@ def test_an_error_that_nobody_foresaw_keeps_its_text_to_itself(caplog):
 
     called, problems = anyio.run(ask_all)
 
-    told = {"code": "internal", "detail": "LCM failed on this; its log says where.", "retryable": False, "status": 500}
+    told = {
+        "code": "internal",
+        "detail": "An error of LCM; its log has the details.",
+        "retryable": False,
+        "status": 500,
+    }
     assert problem_in(called) == told
     assert problems == [(told["detail"], told)] * 2
     assert len(caplog.records) >= 3

@@ -47,7 +47,7 @@ def test_a_server_that_does_not_answer_is_named_before_anything_starts(
     assert running.returncode == 6
     assert errors.count("\n") == 1
     assert errors.startswith(f"lcm: {setting}: ")
-    assert f"at 127.0.0.1:{there} does not answer" in errors
+    assert f"at 127.0.0.1:{there} does not respond" in errors
     assert "hunter2" not in said + errors
     assert processes_of(data_dir) == []
     assert not EmbeddedPostgres(data_dir).is_running()
@@ -63,7 +63,7 @@ def test_a_server_that_does_not_answer_is_named_before_anything_starts(
         (["--host", "192.0.2.1"], {}, "LCM_HOST"),
         ([], {"LCM_ENCODING": "nonsense"}, "LCM_ENCODING: no tokenizer"),
         ([], {"LCM_PROT": "8000"}, "LCM_PROT is not a setting of LCM. Did you mean LCM_PORT?"),
-        ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is put right"),
+        ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is corrected"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -132,7 +132,7 @@ def test_an_empty_conversation_is_an_empty_window():
 
 
 def test_windows_that_cannot_be_are_refused(conversation_id):
-    with pytest.raises(Invalid, match="from an earlier seq to a later one"):
+    with pytest.raises(Invalid, match="from_seq must not be after to_seq"):
         engine().lineage_window(conversation_id=conversation_id, from_seq=9, to_seq=8)
     with pytest.raises(Invalid):
         engine().lineage_window(conversation_id=conversation_id, from_seq=1_000)

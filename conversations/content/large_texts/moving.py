@@ -161,7 +161,7 @@ def _require_as_sealed(message: MessageRecord, entries: list[FileEntry]) -> None
 
 
 def _damaged(message: MessageRecord, why: str) -> Conflict:
-    return Conflict(f"{message.id} cannot be put together: {why}. `lcm check` lists what is wrong.", code="damaged")
+    return Conflict(f"{message.id} cannot be restored: {why}. `lcm check` lists what is wrong.", code="damaged")
 
 
 def _text_of(file_id: str, sha256: str, files: LargeFileService) -> str:

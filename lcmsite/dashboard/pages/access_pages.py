@@ -107,7 +107,7 @@ def all_workspaces(visit: Visit) -> HttpResponse:
 def create_workspace(visit: Visit) -> HttpResponse:
     """Create a workspace, as a superuser."""
     if not visit.caller.is_operator:
-        raise Forbidden("Only superusers, or the site administrator with `lcm workspace create`, create workspaces.")
+        raise Forbidden("Only a superuser may create workspaces, or the site administrator: `lcm workspace create`.")
     made = workspaces.create(visit.caller.scope, name=text_in(visit.request.POST, "name"))
     return visit.redirect("workspaces", done=f"The workspace “{made.name}” was created.")
 

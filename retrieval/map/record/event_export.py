@@ -25,7 +25,7 @@ class MapRecord(Scoped):
     def list_events(self, *, run_id: str, after_seq: int | None = None, limit: int = 100) -> list[MapEventRecord]:
         """List the events of a map run, oldest first.
 
-        An event of an item has the hashes of its input and its output.
+        The event of an item has the hashes of its input and its output. Raises NotFound.
         """
         runs = self.scope.narrow(MapRun.objects.filter(run_id=run_id))
         events = MapEvent.objects.filter(run_id__in=runs.values("run_id")).order_by("seq")

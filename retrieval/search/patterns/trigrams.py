@@ -60,9 +60,9 @@ def build(policy: RetrievalPolicy) -> TrigramIndex:
     """Build the index concurrently; raises Conflict if the server has no pg_trgm."""
     if not rows(_AVAILABLE):
         raise Conflict(
-            "This PostgreSQL has no pg_trgm, without which there is no index of trigrams. The server that LCM brings "
-            "along has no contrib modules; one that LCM_DATABASE_URL names may. Without the index, every regular "
-            "expression is answered all the same, only slower.",
+            "This PostgreSQL has no pg_trgm, which the trigram index needs. LCM's own PostgreSQL server has no contrib "
+            "modules; use a server that has them (LCM_DATABASE_URL). Without the index, regular expressions work, but "
+            "more slowly.",
             code="no_pg_trgm",
         )
     if _state()[0] is State.INCOMPLETE:
@@ -88,7 +88,7 @@ def _state() -> tuple[State, int]:
 
 def _run(statement: str) -> None:
     if connection.in_atomic_block:
-        raise Conflict("An index that others do not wait for cannot be built or dropped inside a transaction.")
+        raise Conflict("The index cannot be built or dropped inside a transaction.")
     try:
         with connection.cursor() as cursor:
             cursor.execute(statement)

@@ -66,7 +66,7 @@ def test_another_name_is_for_one_conversation(db, tmp_path):
     a_conversation("one", session_id="a")
     a_conversation("one", session_id="b")
 
-    with pytest.raises(Invalid, match="a new name fits only one"):
+    with pytest.raises(Invalid, match="only one can get a new session id"):
         imported(exported(), tmp_path, session_id="copy")
 
 

@@ -116,7 +116,7 @@ def test_somebody_of_another_workspace_is_let_in_by_name(admin):
     taken = admin.post(f"{HERE}members/new/", {"username": "bob", "role": "reader"})
     let_in = admin.post(f"{HERE}members/new/", {"username": "bob", "role": "reader", "known": "yes"}, follow=True)
 
-    assert taken.status_code == 409 and "There is a user" in taken.content.decode()
+    assert taken.status_code == 409 and "There is already a user" in taken.content.decode()
     assert "bob is now reader." in let_in.content.decode()
 
 
@@ -180,7 +180,7 @@ def test_workspaces_are_shown_to_those_in_them_and_made_by_superusers(reader, su
     assert "Create a workspace" in made and "Create a workspace" not in seen
     assert reader.post(f"{HERE}workspaces/new/", {"name": "mine"}).status_code == 403
     assert "/w/research/" in shown_links(made) and Workspace.objects.filter(name="research").exists()
-    assert again.status_code == 409 and "There is a workspace" in again.content.decode()
+    assert again.status_code == 409 and "There is already a workspace" in again.content.decode()
     [act] = AuditLog(Scope(Workspace.objects.get(name="research").pk)).list_acts()
     assert (act.actor, act.act, act.target) == ("user sue", "create_workspace", "research")
 

@@ -64,8 +64,8 @@ def test_the_page_groups_them_with_help_and_bounds(superuser):
     page = superuser.get(SETTINGS).content.decode()
 
     assert [each.name for each in declared_settings() if page.count(f"<code>{each.name}</code>") != 1] == []
-    assert all(f">{title}</h2>" in page for title in ("Making room", "Language models", "This site"))
-    assert "The port `lcm up` listens on." in page and "1 to 65,535." in page
+    assert all(f">{title}</h2>" in page for title in ("Compaction", "Language models", "This site"))
+    assert "The port that `lcm up` listens on." in page and "1 to 65,535." in page
 
 
 def test_settings_of_the_site_itself_are_shown_to_superusers_alone(admin):

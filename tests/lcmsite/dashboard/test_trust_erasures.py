@@ -106,7 +106,7 @@ def test_what_was_outdated_or_is_done_is_previewed_anew_or_told(admin, path, con
     given = filled(answer.content.decode()) | {"confirmation": phrase(answer.content.decode())}
     answers = [admin.post(f"{path}execution/", given) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 409] and erased(conversation_id) == 41
-    assert "was carried out already" in answers[1].content.decode()
+    assert "was already carried out" in answers[1].content.decode()
 
 
 def test_all_of_it_is_erased_with_its_title(admin, path, conversation_id):

@@ -115,7 +115,7 @@ def test_a_report_that_is_not_finished_says_so_and_offers_no_plan(operator, dama
     answer = operator.post(f"{INTEGRITY}reports/{report_id}/repairs/")
 
     assert "running" in page and "Plan repairs" not in page
-    assert answer.status_code == 409 and "is not finished" in answer.content.decode()
+    assert answer.status_code == 409 and "is still running" in answer.content.decode()
 
 
 def test_what_is_not_there_is_told(reader):
