@@ -211,7 +211,7 @@ def _(expanded: ExpandResult | RangeExpansion | SessionExpansion) -> str:
 
 
 def _items(items: Sequence[ExpandedItem], gap: MessageSpan | None) -> str:
-    """The items of a page, messages under their days; `gap` is written before the last item."""
+    """The items of a page, messages grouped by day, with `gap` before the last item."""
     shown: list[str] = []
     day = ""
     for place, item in enumerate(items, start=1):

@@ -154,7 +154,7 @@ class Operation:
 
 
 def with_error_codes(docstring: str) -> str:
-    """Name errors as clients receive them: "Raises NotFound" → "Fails with `not_found`"."""
+    """Replace "Raises NotFound" by "Fails with `not_found`", as clients get errors."""
     codes, text = dict(_error_codes(LcmError)), re.sub(r"\braises\b", "fails with", docstring)
     text = re.sub(r"\bRaises\b", "Fails with", text)
     return _ERROR.sub(lambda at: (at[2] or at[3] or f"`{codes[at[1]]}`") if at[1] in codes else at[0], text)

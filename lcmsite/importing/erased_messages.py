@@ -30,7 +30,7 @@ class _Erased(NamedTuple):
 
 @dataclass
 class ErasedMessages:
-    """The erased messages of a conversation that no message of the file was found to be."""
+    """The erased messages of a conversation that are not yet found in the file."""
 
     unmatched: list[_Erased] = field(default_factory=list)
 
@@ -43,9 +43,9 @@ class ErasedMessages:
         return cls([_Erased(seq, role, bytes(digest), is_cut) for seq, role, digest, is_cut in found])
 
     def take(self, message: NewMessage) -> int | None:
-        """Return the seq of the oldest erased message that this one can be; each is returned once.
+        """Return the seq of the oldest erased message that this one can be, or None.
 
-        Call it for all messages of the file that are not stored, in their order. None if it is a new message.
+        Each erased message is returned once. Call it for all messages of the file that are not stored, in their order.
         """
         kept = without_injected([message]).messages if self.unmatched else ()
         if not kept:

@@ -41,7 +41,7 @@ class CoveringNode:
 
 @dataclass(frozen=True)
 class RangeDescription:
-    """The items of the active context that cover a range, and the tokens to open them.
+    """The active context's items that cover a range, and the tokens to open them.
 
     `nodes` (summaries) and `raw_messages` (not summarized) together cover every message of the range, and reach from
     `first_seq` to `last_seq`. `manifest` lists the summaries below the nodes that overlap the range, in order, each

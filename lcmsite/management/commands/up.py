@@ -218,7 +218,10 @@ def _exclusive(name: str) -> Iterator[None]:
 
 
 def _require_own_spool() -> None:
-    """Raise CommandError if another gateway uses the data directory: this one would only start again and again."""
+    """Raise CommandError if another gateway uses the data directory.
+
+    This one would end and be restarted again and again.
+    """
     try:
         lock = Spool.below(settings.DATA_DIR, most_bytes=0).claim()
     except SpoolInUse as refusal:
