@@ -26,12 +26,12 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"prompt": "Label this."}, "{{item}} is missing"),
+        ({"prompt": "Label this."}, "must contain {{item}}"),
         ({"prompt": "{{item}} \x00"}, "prompt must be"),
         ({"output_schema": {"type": "thing"}}, "output_schema"),
         ({"output_schema": {"$ref": "https://example.com/s.json"}}, "nothing is fetched"),
         ({"items": []}, "no items"),
-        ({"items": ["x"] * 1001}, "a request takes 1,000"),
+        ({"items": ["x"] * 1001}, "a request takes at most 1,000"),
         ({"items": [float("nan")]}, "JSON values"),
         ({"items": [1], "input_file_id": "file_0"}, "either"),
         ({"items": None}, "either"),
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
         ({"timeout_s": 0}, "timeout_s must be"),
         ({"budget_tokens": 0}, "budget_tokens must be"),
         ({"temperature": 3.0}, "temperature must be"),
-        ({"model": "gpt"}, "is not one"),
+        ({"model": "gpt"}, "'gpt' is unknown"),
         ({"model": "anthropic"}, "LCM_ANTHROPIC"),
         ({"idempotency_key": ""}, "idempotency_key"),
     ],
@@ -64,7 +64,7 @@ def test_a_request_that_cannot_be_carried_out_stores_nothing(operator, changed, 
         ("in.jsonl", b" \n\n", "no items"),
         ("in.jsonl", b"[" * 5000, "Line 1"),
         ("in.jsonl", b"1e999", "Line 1"),
-        ("in.jsonl", b'"' + b"x" * 200_001 + b'"', "Line 1 has over"),
+        ("in.jsonl", b'"' + b"x" * 200_001 + b'"', "Line 1 has more than"),
     ],
 )
 def test_every_line_of_a_file_is_checked_first(operator, name, content, sentence):
