@@ -102,7 +102,8 @@ class Deployment:
     log_format: str = choice(
         "auto",
         "json: one JSON object per line on standard error, and nothing else there. console: readable lines on standard "
-        "error. auto: console on a terminal, json elsewhere; `lcm up` logs to lcm.log in the data directory.",
+        "error. auto: console on a terminal, json elsewhere; `lcm up` logs to lcm.log in the data directory, and other "
+        "verbs that end by themselves log only warnings and errors.",
         among=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address that `lcm up` listens on.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 from argparse import REMAINDER, SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 from django.conf import settings
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 # Verbs that are Django commands, with arguments of their own.
 MANAGEMENT = {name: HELP[name].sentence for name in ("up", "migrate")}
 SHELLS = ("bash", "zsh", "fish")
+# Verbs that serve until they are stopped. They log every request; other verbs show a result instead.
+SERVERS = ("gateway", "mcp")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -104,7 +107,22 @@ def _perform(given: list[str]) -> Any:
             options[name] = getattr(arguments, name)
             delattr(arguments, name)
     workspace = options.get("workspace") or settings.DEPLOYMENT.workspace
-    return found.run(Session(workspace, options.get("api_key") or settings.DEPLOYMENT.api_key), arguments)
+    session = Session(workspace, options.get("api_key") or settings.DEPLOYMENT.api_key)
+    with _quiet() if found.name not in SERVERS else nullcontext():
+        return found.run(session, arguments)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Log only warnings and errors, unless the settings of the log were changed."""
+    root = logging.getLogger()
+    level = root.level
+    if (settings.DEPLOYMENT.log_format, settings.DEPLOYMENT.log_level) == ("auto", "INFO"):
+        root.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
 
 
 def _manage(name: str, rest: list[str]) -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import logging.config
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from django.test import RequestFactory
 
 from lcmsite.middleware import RequestLog
 from lcmsite.ops.logs import discreet_exception, logging_settings
+from tests.factories import a_conversation
+from tests.lcmsite.callers import lcm
 from tests.lcmsite.operating import run_python
 
 SCRIPT = """
@@ -116,3 +119,18 @@ def test_statements_are_not_logged_even_when_everything_else_is():
     assert loggers["django.db.backends"]["level"] == "WARNING"
     assert loggers["httpx2"]["level"] == loggers["httpcore2"]["level"] == "WARNING"
     assert logging.getLogger("django.db.backends").isEnabledFor(logging.DEBUG) is False
+
+
+@pytest.mark.django_db
+def test_a_verb_of_the_command_line_logs_warnings_only_unless_the_log_was_set(settings, caplog):
+    def logged_by_a_compaction() -> list[str]:
+        conversation = a_conversation(*("a turn about the harbour and its boats " * 40 for _ in range(40)))
+        caplog.clear()
+        assert lcm("compact", str(conversation.conversation_id)).exit_code == 0
+        return [record.levelname for record in caplog.records if record.name.startswith("compaction")]
+
+    by_default = logged_by_a_compaction()
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, log_format="console")
+
+    assert by_default == []
+    assert "INFO" in logged_by_a_compaction()
