@@ -78,5 +78,5 @@ WHERE m.name IS NULL
 ORDER BY wanted.place
 
 -- name: refuse_temperature
--- Record that this model refuses a temperature, until the endpoint is reset or has another model.
+-- Record that this model refuses requests with a temperature, until the endpoint is reset or has another model.
 UPDATE model_endpoints AS m SET temperature_refused_by = %(model)s WHERE m.name = %(name)s RETURNING m.name

@@ -34,7 +34,7 @@ _ANSWER_PATTERNS = tomllib.loads((resources.files(__package__) / "answer_pattern
 
 
 def _pattern(name: str, flags: int) -> re.Pattern[str]:
-    """Compile a pattern of the file, with its fragments filled in."""
+    """Compile a named pattern of the file of patterns, with its named fragments."""
     pattern = _ANSWER_PATTERNS[name].get("before", "") + f"(?:{'|'.join(_ANSWER_PATTERNS[name]['any'])})"
     # In reverse order, because each fragment may use the fragments before it.
     for fragment, text in reversed(_ANSWER_PATTERNS["fragments"].items()):

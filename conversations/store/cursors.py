@@ -35,7 +35,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def write_cursor(position: Sequence[Value], *, of: str, request: str = "") -> str:
-    """Write a cursor for a position in the list `of`, filtered as in `request`."""
+    """Write a signed cursor: a position in the list named `of`, for one request."""
     packed = b"".join(map(_packed, position))
     return _as_text(_signature(packed, of, request, settings.SECRET_KEY) + packed)
 

@@ -11,7 +11,7 @@ LEFT JOIN conversations owner ON owner.conversation_id = f.conversation_id
 WHERE m.conversation_id = ANY(%(ids)s) AND owner.workspace_id IS DISTINCT FROM c.workspace_id
 
 -- name: messages_with_files
--- Messages that need a file, in order.
+-- The messages of these conversations that refer to at least one file, in the order in which they were stored.
 SELECT message_id, chained_parts FROM messages m
 WHERE m.conversation_id = ANY(%(ids)s) AND erased_by_id IS NULL
   AND EXISTS (SELECT FROM file_references r WHERE r.message_id = m.message_id)

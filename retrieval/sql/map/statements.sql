@@ -67,7 +67,8 @@ UPDATE map_runs SET spent_in = spent_in + %(tokens_in)s, spent_out = spent_out +
 WHERE run_id = %(run_id)s
 
 -- name: end_open_items
--- Requeue the open items of a cancelled run with a new fence, so that results their workers still write are refused.
+-- Withdraw the open items of a cancelled run from their workers: no worker claims them again, and the new fence number
+-- makes later writes of these workers fail.
 UPDATE map_items SET state = 'queued', leased_until = NULL, fence = fence + 1
 WHERE run_id = %(run_id)s AND state IN ('queued', 'leased')
 

@@ -15,7 +15,7 @@ WHERE regexp_instr('', %(expression)s) >= 0
 ORDER BY order_place DESC
 
 -- name: newest_of_table
--- The newest rows of one table that match.
+-- The newest rows of one table that match a regular expression.
 SELECT {id} AS id, {place} AS order_place, {rank} AS rank, {text} AS content
 FROM {table} WHERE {where} AND {within} AND {has_text} AND {matches}
 ORDER BY {order} LIMIT %(limit)s
