@@ -17,6 +17,7 @@ from lcmsite.answers.answer_text import span
 from lcmsite.answers.found_texts import withheld
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_ascii_json
+from lcmsite.catalogue.paging import Page
 from lcmsite.cli import show_history, show_reading, show_trust
 from lcmsite.cli.terminal_layout import Screen, cell, show_one
 from lcmsite.effective_settings import EffectiveSettings, Source
@@ -58,7 +59,9 @@ def _show_many(results: Sequence[Any], screen: Screen) -> None:
         screen.line("Nothing.")
     elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord | TimelineEntry):
         for before, each in zip([None, *results], results, strict=False):
-            _show_gap(before, each, screen)
+            # Only a page of a list is in the order of seqs.
+            if isinstance(results, Page):
+                _show_gap(before, each, screen)
             show_one(each, screen)
     else:
         screen.table(results)

@@ -1,5 +1,6 @@
 """The command line as somebody types it: verbs, exit statuses, and what is shown."""
 
+import io
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,11 +11,14 @@ from django.utils import timezone
 from rich.console import Console
 
 from conversations.models import Message
+from conversations.types import NewMessage, Role
+from lcmsite.catalogue.paging import Page
 from lcmsite.cli.program import run
+from lcmsite.cli.show_results import show
 from lcmsite.cli.terminal_layout import LONGEST_CELL, cell, table
 from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import Api, an_api_key, lcm
 from tests.lcmsite.operating import run_lcm, run_python
 
@@ -318,3 +322,19 @@ def test_list_says_how_much_was_said():
 
     assert "message count" in head and "total tokens" in head
     assert "rome" in row and " 2 " in row
+
+
+def test_messages_that_are_missing_from_a_page_are_named_but_not_from_a_choice_of_messages(conversation):
+    a_store().append_messages(
+        conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "and you?")]
+    )
+    first, _, third = a_store().list_messages(conversation_id=conversation.conversation_id)
+
+    def shown(messages):
+        stream = io.StringIO()
+        show(messages, stream)
+        return stream.getvalue()
+
+    damaged = Page([first, third], cursor_of=str, more=False)
+    assert "[2] missing: not in the database" in shown(damaged)
+    assert "missing" not in shown([third, first]) + shown([first, third])
