@@ -60,7 +60,7 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ({**said("x", idempotency_key=""), "format": "anthropic"}, "invalid", "idempotency_key"),
     ({"format": "anthropic", "messages": [{"role": "tool", "content": "x"}]}, "invalid_params", "messages[0]: role"),
     ({"messages": [{"role": "developer", "content": "x"}]}, "invalid_params", 'add "format": "openai"'),
-    ({"messages": [{"type": "reasoning", "summary": []}]}, "invalid_params", 'with "format": "openai_responses"'),
+    ({"messages": [{"type": "reasoning", "summary": []}]}, "invalid_params", 'add "format": "openai_responses"'),
     ({"format": "openai_responses", "messages": [{"type": "function_call", "call_id": 5}]},
      "invalid_params", "messages[0]: call_id"),
     ({"messages": [{"role": "user", "parts": [{"type": "text", "text": "x"}]}]},

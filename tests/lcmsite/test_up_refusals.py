@@ -63,7 +63,7 @@ def test_a_server_that_does_not_answer_is_named_before_anything_starts(
         (["--host", "192.0.2.1"], {}, "LCM_HOST"),
         ([], {"LCM_ENCODING": "nonsense"}, "LCM_ENCODING: no tokenizer"),
         ([], {"LCM_PROT": "8000"}, "LCM_PROT is not a setting of LCM. Did you mean LCM_PORT?"),
-        ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until it is corrected"),
+        ([], {"LCM_WEB_WORKERS": "many"}, "LCM does not start until this is corrected"),
     ],
     ids=lambda value: str(value)[:30],
 )
