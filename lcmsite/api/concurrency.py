@@ -109,7 +109,7 @@ class FairQueue:
     def enter(self, place: Place) -> bool:
         """Return True to run now, False to wait; QueueFull if neither is possible."""
         with self._lock:
-            # No waiting entry could run now: `leave` has admitted all that fit. So this one overtakes nobody.
+            # No waiting entry could run now: `leave` has admitted all that fit. So this one overtakes no other.
             if self._may_run(place):
                 self._running.append(place)
                 return True

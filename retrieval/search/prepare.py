@@ -33,7 +33,7 @@ _SQL = load("retrieval/search/prepare.sql")
 _SETTINGS = {"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 # If the requested tools have fewer calls than this, their messages are read first. Otherwise each match is checked.
 MOST_CALLS = 300
-# The maximum number of cached terms, and the maximum length of a cached term: a longer one is hardly used twice.
+# The maximum number of cached terms, and the maximum length of a cached term: longer ones rarely repeat.
 _MOST_CACHED, _LONGEST_CACHED = 10_000, 100
 # PostgreSQL reports an ANALYZE shortly before its statistics are committed, so only older statistics are cached.
 _SETTLED_SECONDS = 10
