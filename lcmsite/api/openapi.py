@@ -25,8 +25,6 @@ from lcmsite.catalogue.problems import KINDS
 DOWNLOAD = "files/{file_id}/download/"
 LEDGER = "conversations/{conversation_id}/ledger/"
 
-# The web server itself refuses such a request, so the response has no JSON problem.
-_TOO_LONG = {"description": "The address is longer than 65,534 bytes. There is no body."}
 _INSTEAD = "The site administrator calls it at the command line, a superuser on the pages."
 _REQUEST_ID_HEADER = {
     "description": "The id of this request in LCM's log.",
@@ -125,7 +123,11 @@ class OperationSchema(CompletedSchema):
         found = {operation.status: OpenApiResponse(answers[operation.tool], description="Done.")}
         if operation.background:
             found[202] = OpenApiResponse(answers[f"{operation.tool}/background"], description="Queued for a worker.")
-        return found | _problems({409, 411, 413, 415} if operation.has_body else set())
+        # A read that may conflict says so in its docstring, such as one of a quarantined file.
+        may_conflict = operation.has_body or "Conflict" in (getattr(operation.service, operation.method).__doc__ or "")
+        return found | _problems(
+            ({409} if may_conflict else set()) | ({411, 413, 415} if operation.has_body else set())
+        )
 
 
 def stream_responses(media_type: str, meanings: Mapping[int, str], *, besides: Set[int] = frozenset()) -> Any:
@@ -200,7 +202,9 @@ def _shared_responses() -> dict[str, Any]:
         }
         for status, meaning in meanings.items()
     }
-    return shared | {_phrase("414"): {**_TOO_LONG, "headers": {}}}
+    # The connection refuses an address that is too long, before the request has an id.
+    shared[_phrase("414")]["headers"] = {}
+    return shared
 
 
 def _phrase(status: str) -> str:

@@ -52,6 +52,10 @@ class RequestTimeout(LcmError):
     retryable = True
 
 
+class AddressTooLong(Invalid):
+    code = "address_too_long"
+
+
 class HeadersTooLarge(Invalid):
     code = "headers_too_large"
 
@@ -100,6 +104,7 @@ KINDS = (
     Kind(Conflict, 409, 4, "it contradicts what is stored, or another process is working on it"),
     Kind(LengthRequired, 411, 2, "the request has no Content-Length"),
     Kind(TooLarge, 413, 2, "the request, or the file, is too large"),
+    Kind(AddressTooLong, 414, 2, "the address of the request is too long"),
     Kind(UnsupportedMediaType, 415, 2, "the body is not JSON"),
     Kind(NoSuchRange, 416, 2, "the file ends before the range begins"),
     Kind(TooManyRequests, 429, 6, "the key has reached its rate limit (LCM_RATE_LIMIT)"),
@@ -175,7 +180,7 @@ def _headers_of(error: LcmError, *, retry_after: int) -> Mapping[str, str]:
             headers |= {**allowance.headers, "Retry-After": str(allowance.reset)}
         case NoSuchRange(file_size=size):
             headers["Content-Range"] = f"bytes */{size}"
-        case RequestTimeout() | HeadersTooLarge():
+        case RequestTimeout() | HeadersTooLarge() | AddressTooLong():
             headers["Connection"] = "close"
     return headers
 

@@ -12,13 +12,15 @@ from typing import ClassVar
 from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from conversations.errors import LcmError
+from conversations.errors import Invalid, LcmError
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected
 from lcmsite.catalogue.json_text import as_bytes
-from lcmsite.catalogue.problems import Busy, HeadersTooLarge, RequestTimeout, problem_of
+from lcmsite.catalogue.problems import AddressTooLong, Busy, HeadersTooLarge, RequestTimeout, problem_of
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 
 MOST_HEADER_BYTES = 64 * 1024
+# The parser's limit: it cannot read the parts of a longer address.
+MOST_ADDRESS_BYTES = 2**16 - 1
 # File descriptors for the process itself: database connections, log, files of metrics, threads that read files.
 RESERVED_DESCRIPTORS = 200
 # Closing a connection with unread input resets it, and the client may never see the error: wait this long.
@@ -95,6 +97,13 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if not self.pipeline and not self.transport.is_closing():
             self.idle_connections[self] = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that the parser cannot read, in the JSON form of all errors."""
+        if len(getattr(self, "url", b"")) > MOST_ADDRESS_BYTES:
+            self._refuse(AddressTooLong(f"The address of the request has more than {MOST_ADDRESS_BYTES:,} bytes."))
+        else:
+            self._refuse(Invalid("This is not a valid HTTP request."))
 
     # Flow control: called by the transport
 

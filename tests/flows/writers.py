@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.db import close_old_connections, connection
 
 from conversations.models import Message
-from conversations.types import AppendResult, NewMessage, Role
+from conversations.types import AppendResult, MessageRecord, NewMessage, Role
 from lcmsite.catalogue.problems import problem_of
 from tests.factories import a_store
 
@@ -115,7 +115,11 @@ class Writers:
 
 def assert_nothing_is_lost(conversation_id: int, written: dict[int, Said]) -> None:
     """What was acknowledged is there, once and byte for byte; nothing else is, and no place is left empty."""
-    stored = a_store().list_messages(conversation_id=conversation_id, limit=len(written) + 100)
+    stored: list[MessageRecord] = []
+    while page := a_store().list_messages(
+        conversation_id=conversation_id, after_seq=stored[-1].seq if stored else 0, limit=1000
+    ):
+        stored += page
     assert {each.message_id: Said(conversation_id, each.idempotency_key, each.content) for each in stored} == written
     seqs = Message.objects.filter(conversation_id=conversation_id).order_by("seq").values_list("seq", flat=True)
     assert list(seqs) == list(range(1, len(written) + 1))

@@ -178,6 +178,24 @@ def test_headers_without_an_end_are_refused(running):
     assert status == 431
 
 
+@pytest.mark.parametrize(
+    ("request_line", "status", "code"),
+    [
+        (b"GET /api/v1/matches/?query=" + b"a" * 70_000 + b" HTTP/1.1", 414, "address_too_long"),
+        (b"GET /api/v1/matches/?query=" + b"a" * 60_000 + b" HTTP/1.1", 401, "unauthenticated"),
+        (b"NOT HTTP", 400, "invalid"),
+    ],
+    ids=["too long", "long", "not HTTP"],
+)
+def test_an_address_that_is_too_long_and_what_is_not_http_are_refused_as_json(running, request_line, status, code):
+    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection:
+        connection.sendall(request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+
+    assert (int(head.split()[1]), json.loads(body)["code"]) == (status, code)
+    assert b"application/json" in head
+
+
 def test_more_connections_than_allowed_close_those_that_waited_longest(running):
     with served("web", running.data_dir, **constants(max_connections=16)) as port:
         eventually(lambda: answers(port))
