@@ -48,6 +48,7 @@ BEYOND_A_SCHEMA = {
     "Give either output or error": "that two params exclude each other",
     "mode: Cold texts have no embeddings": "that two params exclude each other",
     "sort: (Cold texts are not indexed|Matches )": "that two params exclude each other",
+    "Delegation without retention": "that one kind needs another param",
     "model: .* is unknown": "which models this site has",
     "No language model is configured": "which models this site has",
     "An append takes 1 to": "how many messages this site takes at once",
