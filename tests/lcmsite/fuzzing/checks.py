@@ -46,6 +46,8 @@ BEYOND_A_SCHEMA = {
     "parent_link needs a parent_session_id": "that one param needs another",
     "project: give either project or conversation_id": "that two params exclude each other",
     "Give either output or error": "that two params exclude each other",
+    "mode: Only messages are found by meaning": "that two params exclude each other",
+    "prompt must contain": "that a text has a mark in it",
     "mode: Cold texts have no embeddings": "that two params exclude each other",
     "sort: (Cold texts are not indexed|Matches )": "that two params exclude each other",
     "Delegation without retention": "that one kind needs another param",
