@@ -3,7 +3,7 @@
 A process runs at most one worker. The worker occupies one thread of the task queue, and calls models in threads of its
 own. After a time slice it ends, so that other tasks can run, and a wake-up continues the work. The worker's main thread
 reads and writes all rows of items, and renews the leases of items with a call in progress. Another thread finishes
-runs, because writing the output of a large run may take longer than a lease.
+runs, because a lease may end while the output of a large run is written.
 """
 
 from __future__ import annotations
