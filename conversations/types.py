@@ -181,6 +181,8 @@ class AppendedMessage:
     created: bool
     # False for a message that was stored before and is no longer on the path of the head.
     active: bool = True
+    # Whether the message was stored before and erased since; its text was not stored again.
+    erased: bool = False
 
     @property
     def id(self) -> str:

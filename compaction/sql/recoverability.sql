@@ -46,7 +46,9 @@ FROM counted LEFT JOIN listed ON true
 ORDER BY first_seq
 
 -- name: missing_keys
--- The given idempotency keys that no message of the conversation has.
+-- The given idempotency keys that no message of the conversation has, or had before it was erased.
 SELECT key FROM unnest(%s::text[]) WITH ORDINALITY AS given(key, place)
-WHERE NOT EXISTS (SELECT FROM messages m WHERE m.conversation_id = %s AND m.idempotency_key = key)
+WHERE NOT EXISTS (
+    SELECT FROM messages m WHERE m.conversation_id = %s AND m.idempotency_key IN (key, lcm_erased_key(key))
+)
 GROUP BY key ORDER BY min(place)

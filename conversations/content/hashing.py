@@ -27,6 +27,11 @@ def content_hash(content: str) -> bytes:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
+def erased_key(key: str) -> str:
+    """Return what replaces an idempotency key in an erased message (see sql/append.sql)."""
+    return f"erased:{hashlib.sha256(key.encode()).hexdigest()}"
+
+
 def part_hash(values: Mapping[str, Any]) -> bytes:
     """Hash a part's exact values by column name; null counts as absent."""
     given = {name: value for name, value in values.items() if value is not None}

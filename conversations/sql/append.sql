@@ -1,7 +1,7 @@
 -- Computes the next hash of a conversation's hash chain from the previous hash, and from the hashes and times of a
 -- message. The previous hash is `link` or, if that is NULL (the first message of a batch), `head`. The prefix `record:`
 -- distinguishes record_hash from metadata_hash, because either may be NULL.
-CREATE FUNCTION lcm_next_link(
+CREATE OR REPLACE FUNCTION lcm_next_link(
   link bytea, head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz,
   recorded_at timestamptz
 ) RETURNS bytea
@@ -17,9 +17,15 @@ BEGIN
 END
 $$;
 
-CREATE AGGREGATE lcm_chain(
+CREATE OR REPLACE AGGREGATE lcm_chain(
   head bytea, entry_hash bytea, metadata_hash bytea, record_hash bytea, created_at timestamptz, recorded_at timestamptz
 ) (SFUNC = lcm_next_link, STYPE = bytea);
+
+-- What an erased message has as its idempotency key: the hash of its former key, so that the message is still recognized
+-- if it is sent again. `hashing.erased_key` computes the same.
+CREATE OR REPLACE FUNCTION lcm_erased_key(key text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN 'erased:' || encode(sha256(convert_to(key, 'UTF8')), 'hex');
 
 -- Appends a batch of messages with their parts, context items and counters. `p_messages` is a JSON array of objects,
 -- numbered by `position` from 1; the content of each is the element of `p_contents` at that position. A part in
@@ -28,8 +34,8 @@ CREATE AGGREGATE lcm_chain(
 --
 -- If the workspace has no such conversation, message_ids is NULL. If an idempotency key was used before for a different
 -- message, nothing is written, and `conflicting_key` is that key. A message whose key is stored with the same
--- entry_hash is not written again.
-CREATE FUNCTION lcm_append_messages(
+-- entry_hash is not written again. A message with the key of an erased one is never written again.
+CREATE OR REPLACE FUNCTION lcm_append_messages(
   p_conversation_id bigint,
   p_workspace_id bigint,
   p_overhead integer,
@@ -67,10 +73,17 @@ BEGIN
 
   IF p_keyed THEN
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
-           min(b.idempotency_key) FILTER (WHERE m.entry_hash <> decode(b.entry_hash, 'hex'))
+           min(b.idempotency_key) FILTER (
+             WHERE m.idempotency_key = b.idempotency_key AND m.entry_hash <> decode(b.entry_hash, 'hex')
+           )
       INTO stored_ids, seqs, conflicting_key
       FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
-      LEFT JOIN messages m ON m.conversation_id = p_conversation_id AND m.idempotency_key = b.idempotency_key;
+      LEFT JOIN LATERAL (
+        SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
+          WHERE s.conversation_id = p_conversation_id
+            AND s.idempotency_key IN (b.idempotency_key, lcm_erased_key(b.idempotency_key))
+          ORDER BY s.idempotency_key <> b.idempotency_key LIMIT 1
+      ) m ON true;
     IF conflicting_key IS NOT NULL THEN
       message_ids := '{}';
       RETURN;

@@ -17,6 +17,7 @@ from prometheus_client import Counter
 
 from conversations.content import hashing
 from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
+from conversations.content.large_texts.cutting import MarkedMessage
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
 from conversations.content.lossless_values import as_json, require_names, split, storable
@@ -30,7 +31,7 @@ from conversations.sql import bigint, first_row
 from conversations.store.injected import BEGINNING, without_injected
 from conversations.store.pages import Page, fitting
 from conversations.store.part_rows import part_row_of
-from conversations.store.read import messages_after, messages_of
+from conversations.store.read import erased_among, messages_after, messages_of
 from conversations.store.withheld import readable
 from conversations.types import (
     AppendedMessage,
@@ -73,8 +74,9 @@ class MessageStore:
         """Append messages, with their parts, to the conversation: all, or none.
 
         The messages are durable and searchable on return. A message whose idempotency key is already stored is not
-        written again. A text of more than `large_file_tokens` tokens is moved to a file (`moved`); in the message, an
-        element with the file's id replaces the text. Text that LCM injected into a prompt is not stored (`skipped`).
+        written again, even if the stored message was `erased` since. A text of more than `large_file_tokens` tokens is
+        moved to a file (`moved`); in the message, an element with the file's id replaces the text. Text that LCM
+        injected into a prompt is not stored (`skipped`).
         Raises NotFound; Invalid for values that cannot be stored; Conflict if a key was used before for another
         message; Conflict `stale_head` if the head is not at `expected_seq`, unless all messages are already stored
         under their keys; Unavailable if a file cannot be stored.
@@ -124,7 +126,15 @@ class MessageStore:
             tokens=self.tokens,
             limit=self.policy.overridden(conversation.overrides).large_file_tokens,
         )
-        marked = [interception.marked(draft.message, token_count=draft.token_count) for draft in drafts]
+        keys = [draft.message.idempotency_key for draft in drafts if draft.message.idempotency_key is not None]
+        erased = erased_among(conversation_id, keys)
+        marked = [
+            # An erased text must not reach storage again; the append recognizes the message.
+            MarkedMessage(draft.message)
+            if draft.message.idempotency_key in erased
+            else interception.marked(draft.message, token_count=draft.token_count)
+            for draft in drafts
+        ]
         with transaction.atomic():
             settled = [interception.settled(each) for each in marked]
             drafts = [
@@ -181,7 +191,13 @@ class MessageStore:
         )
         if not all(row["created"]):
             conversation = self.scope.conversation(conversation_id)
-            messages = tuple(replace(each, active=conversation.is_active(each.seq)) for each in messages)
+            repeated = [each.message_id for each in messages if not each.created]
+            erased = conversation.messages.filter(pk__in=repeated, erased_by__isnull=False)
+            erased_ids = set(erased.values_list("pk", flat=True))
+            messages = tuple(
+                replace(each, active=conversation.is_active(each.seq), erased=each.message_id in erased_ids)
+                for each in messages
+            )
         transaction.on_commit(partial(_count, drafts, messages))
         messages_appended.send(
             sender=MessageStore,

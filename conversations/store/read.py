@@ -16,6 +16,7 @@ from conversations.cold_storage.cold_texts import MARK, ColdTexts, cold_texts, i
 from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry, in_order
 from conversations.fast.records import record
+from conversations.models import Message
 from conversations.sql import array, load, rows
 from conversations.types import MessageRecord, PartRecord, PartType, Role
 
@@ -40,6 +41,20 @@ _READ_AS = {
     # As text, because JSON has no decimal numbers.
     "step_cost": "step_cost::text",
 }
+
+
+def seqs_of_keys(conversation_id: int, keys: Iterable[str]) -> dict[str, int]:
+    """Return the seqs of stored messages, by idempotency key; erased messages are found by their former keys."""
+    keys_by_form = {form: key for key in keys for form in (key, hashing.erased_key(key))}
+    stored = Message.objects.filter(conversation_id=conversation_id, idempotency_key__in=list(keys_by_form))
+    return {keys_by_form[str(form)]: seq for form, seq in stored.values_list("idempotency_key", "seq")}
+
+
+def erased_among(conversation_id: int, keys: Iterable[str]) -> set[str]:
+    """Return those of the idempotency keys whose messages were erased."""
+    keys_by_form = {hashing.erased_key(key): key for key in keys}
+    erased = Message.objects.filter(conversation_id=conversation_id, idempotency_key__in=list(keys_by_form))
+    return {keys_by_form[str(form)] for form in erased.values_list("idempotency_key", flat=True)}
 
 
 def _columns(names: Sequence[str]) -> str:

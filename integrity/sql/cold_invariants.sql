@@ -75,7 +75,7 @@ SELECT m.conversation_id, 'msg_' || m.message_id, 'is cold or erased, but its ro
 FROM messages m
 WHERE m.conversation_id = ANY(%(ids)s) AND (m.cold_block_id IS NOT NULL OR m.erased_by_id IS NOT NULL)
   AND (m.content <> '' OR m.metadata <> '{}' OR m.exact IS NOT NULL
-       OR m.erased_by_id IS NOT NULL AND (m.author IS NOT NULL OR m.idempotency_key IS NOT NULL))
+       OR m.erased_by_id IS NOT NULL AND (m.author IS NOT NULL OR m.idempotency_key !~ '^erased:[0-9a-f]{64}$'))
 UNION ALL
 SELECT m.conversation_id, p.part_id, 'is cold or erased, but its row holds text'
 FROM messages m JOIN message_parts p USING (message_id)

@@ -49,9 +49,9 @@ SELECT f.file_id, f.conversation_id = %(id)s FROM made JOIN large_files f USING 
 WHERE f.erased_by_id IS NULL AND f.file_id <> ALL(%(files)s) ORDER BY f.file_id
 
 -- name: erase_messages
--- Remove the texts of messages; rows, positions (`seq`) and hashes stay.
-UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, idempotency_key = NULL,
-                    cold_block_id = NULL, erased_by_id = %s
+-- Remove the texts of messages; rows, positions (`seq`) and hashes stay. A hash replaces the idempotency key.
+UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, cold_block_id = NULL,
+                    idempotency_key = lcm_erased_key(idempotency_key), erased_by_id = %s
 WHERE message_id = ANY(%s)
 
 -- name: erase_parts

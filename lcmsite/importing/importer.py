@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any
@@ -14,12 +13,12 @@ from django.db import transaction
 from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
-from conversations.models import Conversation, Message
+from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
 from conversations.store.injected import without_injected
 from conversations.store.journal_files import JournalFiles
+from conversations.store.read import seqs_of_keys
 from conversations.types import ConversationRecord
-from lcmsite.importing.erased_messages import ErasedMessages
 from lcmsite.importing.history import Entry, History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
@@ -35,12 +34,6 @@ class ImportedConversation:
     session_id: str
     created: int = 0
     stored_before: int = 0
-    # By key: the seqs of messages of the file that were stored once and erased since.
-    erased_seqs: dict[str, int] = field(default_factory=dict)
-
-    @cached_property
-    def erased(self) -> ErasedMessages:
-        return ErasedMessages.of(self.conversation_id)
 
 
 @dataclass
@@ -169,12 +162,9 @@ class Importer:
         file.line_count += len(lines)
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
-        stored = self._stored(conversation, entries)
-        erased = self._erased(conversation, [entry for entry in entries if entry.key not in stored])
+        stored = seqs_of_keys(conversation.conversation_id, [entry.key for entry in entries])
         # LCM's own keys identify a line. Another version of LCM may have parsed the line differently: skip known ones.
-        known = erased.union(
-            each.key for each in entries if each.message.idempotency_key is None and each.key in stored
-        )
+        known = {each.key for each in entries if each.message.idempotency_key is None and each.key in stored}
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
@@ -191,35 +181,16 @@ class Importer:
 
     def _moved_to(self, conversation: ImportedConversation, run: list[Entry]) -> list[Entry]:
         """Move the head to where the run's branch begins; return its new entries."""
-        known = self._stored(conversation, run)
-        known |= self._erased(conversation, [entry for entry in run if entry.key not in known])
+        known = seqs_of_keys(conversation.conversation_id, [entry.key for entry in run])
         new = [entry for entry in run if entry.key not in known]
         conversation.stored_before += len(run) - len(new)
         if new:
             self._move_head(conversation, new[0].after or "")
         return new
 
-    def _stored(self, conversation: ImportedConversation, entries: list[Entry]) -> set[str]:
-        """Return the keys of the entries that are stored."""
-        rows = Message.objects.filter(conversation_id=conversation.conversation_id)
-        stored = rows.filter(idempotency_key__in=[entry.key for entry in entries])
-        return {str(key) for key in stored.values_list("idempotency_key", flat=True)}
-
-    def _erased(self, conversation: ImportedConversation, unknown: list[Entry]) -> set[str]:
-        """Return the keys of the unknown entries that are erased messages."""
-        for entry in unknown:
-            if entry.key not in conversation.erased_seqs:
-                seq = conversation.erased.take(entry.message)
-                if seq is not None:
-                    conversation.erased_seqs[entry.key] = seq
-        return {entry.key for entry in unknown if entry.key in conversation.erased_seqs}
-
     def _move_head(self, conversation: ImportedConversation, key: str) -> None:
         """Move the head to the message with this key, if stored; to the start if ""."""
-        rows = Message.objects.filter(conversation_id=conversation.conversation_id, idempotency_key=key)
-        seq = rows.values_list("seq", flat=True).first() if key else 0
-        if seq is None:
-            seq = conversation.erased_seqs.get(key)
+        seq = seqs_of_keys(conversation.conversation_id, [key]).get(key) if key else 0
         if seq is not None:
             Branches(self.store).move_head(
                 conversation_id=conversation.conversation_id, head_seq=seq, reason="imported branch"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import groupby, islice
 from operator import attrgetter
 
@@ -16,7 +15,7 @@ from conversations.content.flattening import flattened
 from conversations.errors import Conflict
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
-from lcmsite.importing.erased_messages import ErasedMessages
+from conversations.store.read import seqs_of_keys
 from lcmsite.importing.history import KEYS_BEGIN, Entry
 
 AT_ONCE = 1000
@@ -46,15 +45,6 @@ class _Session:
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
-    @cached_property
-    def erased(self) -> ErasedMessages:
-        return ErasedMessages.of(self.conversation_id)
-
-    def seqs_of(self, keys: Iterable[str]) -> dict[str | None, int]:
-        """Return the seqs of the stored messages among these, by key."""
-        stored = Message.objects.filter(conversation_id=self.conversation_id, idempotency_key__in=list(keys))
-        return dict(stored.values_list("idempotency_key", "seq"))
-
     def imported_later(self) -> QuerySet[Message]:
         """Return the messages that imports stored after the newest one of the file."""
         later = Message.objects.filter(conversation_id=self.conversation_id, seq__gt=self.stored_until)
@@ -62,8 +52,6 @@ class _Session:
 
     def take(self, entry: Entry, seq: int | None) -> None:
         """Compare an entry; `seq` is None if it is not stored. Raises HistoryChanged."""
-        if seq is None:
-            seq = self.erased.take(entry.message)
         if seq is not None:
             if self.first_new:
                 raise HistoryChanged(
@@ -117,7 +105,7 @@ def require_continued(entries: Iterator[Entry], scope: Scope) -> None:
                 rows = scope.narrow(Conversation.objects.filter(session_id=session_id))
                 sessions[session_id] = _Session(rows.values_list("conversation_id", flat=True).first() or 0)
             found = list(group)
-            seqs = sessions[session_id].seqs_of(entry.key for entry in found)
+            seqs = seqs_of_keys(sessions[session_id].conversation_id, [entry.key for entry in found])
             for entry in found:
                 sessions[session_id].take(entry, seqs.get(entry.key))
     for session in sessions.values():

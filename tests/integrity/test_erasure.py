@@ -14,6 +14,7 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
 from conversations.audit import AuditLog
 from conversations.cold_storage.cold_texts import unpacked
+from conversations.content.hashing import erased_key
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import (
@@ -84,7 +85,7 @@ def test_no_row_holds_what_was_erased_and_a_tombstone_with_its_hashes_is_left(er
     assert (tombstone.content, tombstone.metadata, tombstone.erased_by_id) == ("", {}, result.audit_id)
     assert (tombstone.parts[0].part_type, tombstone.parts[0].tool_call_id) == (PartType.TOOL, "c1")
     assert (tombstone.parts[0].tool_input, tombstone.parts[0].tool_output) == (None, None)
-    assert message(secret, 20).idempotency_key is None
+    assert message(secret, 20).idempotency_key == erased_key(SECRET)
     assert_clean()
 
 

@@ -22,6 +22,7 @@ from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.journal import Journal
+from conversations.store.read import seqs_of_keys
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
@@ -195,8 +196,7 @@ class Recorder:
         """Look up which messages are stored, beginning with the `newest_count` newest."""
 
         def look_up_seqs(some: Sequence[Link]) -> dict[str, int]:
-            rows = conversation.messages.filter(idempotency_key__in=[link.key for link in some])
-            return {str(key): seq for key, seq in rows.values_list("idempotency_key", "seq")}
+            return seqs_of_keys(conversation.pk, [link.key for link in some])
 
         if conversation.next_seq == 1 or not links:
             return History(0, {})
@@ -259,7 +259,7 @@ class Recorder:
         keys = [link.key for link in links]
         if not answer.is_complete:
             keys[-1] = incomplete_key(links[-2].chain if len(links) > 1 else recorded.chain, exchange.exchange_key[:8])
-        known = dict(conversation.messages.filter(idempotency_key__in=keys).values_list("idempotency_key", "seq"))
+        known = seqs_of_keys(conversation.pk, keys)
         new = [
             (at, replace(message, message=_with_facts(message.message, answer, is_last=at == len(messages) - 1)), key)
             for at, (message, key) in enumerate(zip(messages, keys, strict=True))

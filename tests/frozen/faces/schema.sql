@@ -838,10 +838,17 @@ BEGIN
   recorded := greatest(clock_timestamp(), c.updated_at);
   IF p_keyed THEN
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
-           min(b.idempotency_key) FILTER (WHERE m.entry_hash <> decode(b.entry_hash, 'hex'))
+           min(b.idempotency_key) FILTER (
+             WHERE m.idempotency_key = b.idempotency_key AND m.entry_hash <> decode(b.entry_hash, 'hex')
+           )
       INTO stored_ids, seqs, conflicting_key
       FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
-      LEFT JOIN messages m ON m.conversation_id = p_conversation_id AND m.idempotency_key = b.idempotency_key;
+      LEFT JOIN LATERAL (
+        SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
+          WHERE s.conversation_id = p_conversation_id
+            AND s.idempotency_key IN (b.idempotency_key, lcm_erased_key(b.idempotency_key))
+          ORDER BY s.idempotency_key <> b.idempotency_key LIMIT 1
+      ) m ON true;
     IF conflicting_key IS NOT NULL THEN
       message_ids := '{}';
       RETURN;
@@ -992,6 +999,11 @@ CREATE FUNCTION public.lcm_embed_again(p_conversation_id bigint, p_from_seq bigi
       leased_until = CASE WHEN state = 'leased' THEN statement_timestamp() ELSE leased_until END
   WHERE conversation_id = p_conversation_id AND (upto_seq >= p_from_seq OR state = 'leased')
 $$;
+
+-- FUNCTION lcm_erased_key(text)
+CREATE FUNCTION public.lcm_erased_key(key text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ('erased:'::text || encode(sha256(convert_to(key, 'UTF8'::name)), 'hex'::text));
 
 -- FUNCTION lcm_fold(text)
 CREATE FUNCTION public.lcm_fold(content text) RETURNS text

@@ -14,6 +14,7 @@ from conversations.store.injected import wrapped
 from conversations.store.journal import Journal
 from conversations.store.paths import branches_of
 from conversations.types import NewMessage, ParentLink, Role
+from integrity.retention.erasure import Erasures
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
 from lcmsite.gateway.surfaces import Surface, Task
@@ -21,6 +22,7 @@ from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
+from tests.integrity.erasing import erased
 from tests.lcmsite.gateway.sessions import (
     CLAUDE,
     SESSION,
@@ -82,6 +84,22 @@ def test_a_retry_after_an_error_stores_the_question_once_with_its_error(workspac
     assert words(conversation()) == ["Hello", "Hi."]
     failed = GatewayExchange.objects.order_by("exchange_id").values_list("status", "error", "answer_seq")
     assert list(failed) == [(529, "overloaded", None), (529, "overloaded", None), (200, "", 2)]
+
+
+@EVERY
+@pytest.mark.parametrize("seqs", [{"from_seq": 1, "to_seq": 2}, {"from_seq": 3, "to_seq": 4}, {}], ids=str)
+def test_what_was_erased_is_not_stored_again_when_the_agent_goes_on(workspace, surface, seqs):
+    agent = an_agent(workspace, surface)
+    for number in range(1, 3):
+        agent.ask(user(f"Question {number}"), answer=Answer(f"Answer {number}."))
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, **seqs)
+    remaining = words(conversation())
+
+    agent.ask(user("Question 3"), answer=Answer("Answer 3."))
+    agent.ask(user("Question 4"), answer=Answer("Answer 4."))
+
+    assert words(conversation()) == [*remaining, "Question 3", "Answer 3.", "Question 4", "Answer 4."]
+    assert conversation().moves == 0
 
 
 @one_of_every
