@@ -19,7 +19,7 @@ from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.catalogue.paging import Page
 from lcmsite.cli import show_history, show_reading, show_trust
-from lcmsite.cli.terminal_layout import Screen, cell, show_one
+from lcmsite.cli.terminal_layout import UNLIMITED_WIDTH, Screen, cell, show_one
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.periodic_tasks import Schedule
 from lcmsite.types import IssuedKey
@@ -29,8 +29,6 @@ from retrieval.types import MessageSpan
 
 # Imported for the renderers that they register.
 RENDERERS = (show_history, show_reading, show_trust)
-# The width of tables in a file or a pipe.
-WIDTH_OFF_TERMINAL = 240
 
 
 class _Console(Console):
@@ -46,7 +44,8 @@ def show(result: Any, stream: TextIO) -> None:
         stream.flush()
         stream.buffer.write(result)
         return
-    width = None if stream.isatty() else WIDTH_OFF_TERMINAL
+    # In a file or a pipe, a row of a table is one line, however long.
+    width = None if stream.isatty() else UNLIMITED_WIDTH
     screen = Screen(_Console(file=stream, width=width, highlight=False, emoji=False, markup=False))
     if isinstance(result, list | tuple):
         _show_many(result, screen)

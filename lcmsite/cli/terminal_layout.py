@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+# Wider than any table.
+UNLIMITED_WIDTH = 100_000
 # Long enough for a SHA-256 in hex.
 LONGEST_CELL = 64
 # Fields that name a record, besides its ids.
@@ -47,7 +49,16 @@ class Screen:
         self.line(text, style="dim")
 
     def table(self, rows: Sequence[Any]) -> None:
-        self.console.print(table(rows))
+        """Show records as a table, or one below the other if the terminal is too narrow for it."""
+        grid = table(rows)
+        unlimited = self.console.options.update(max_width=UNLIMITED_WIDTH)
+        if self.console.measure(grid, options=unlimited).maximum <= self.console.width:
+            self.console.print(grid)
+            return
+        for number, row in enumerate(rows):
+            if number:
+                self.line()
+            self.fields(row)
 
     def fields(self, record: Any, indent: str = "") -> None:
         """Show the non-empty fields of a record: values first, then nested records."""

@@ -15,7 +15,7 @@ from conversations.types import NewMessage, Role
 from lcmsite.catalogue.paging import Page
 from lcmsite.cli.program import run
 from lcmsite.cli.show_results import show
-from lcmsite.cli.terminal_layout import LONGEST_CELL, cell, table
+from lcmsite.cli.terminal_layout import LONGEST_CELL, Screen, cell, table
 from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_store, a_workspace
@@ -296,6 +296,20 @@ def test_a_record_within_a_record_becomes_the_columns_that_name_it_or_all_of_its
     assert set(columns_of(rows)) == set(columns_of(rows[1:]))
     assert all(each in shown.get() for each in ("7", "Ann", "12", "0.4", "40"))
     assert "9.5" not in shown.get()
+
+
+@pytest.mark.parametrize(("width", "line_count"), [(100, 3), (20, 7)])
+def test_records_stand_one_below_the_other_where_a_table_is_too_wide(width, line_count):
+    rows = [Boat(7, "Ann", 9.5), Boat(8, "Bea of the Northern Harbour", 8.25)]
+    console = Console(width=width)
+
+    with console.capture() as shown:
+        Screen(console).table(rows)
+
+    lines = shown.get().splitlines()
+    assert len(lines) == line_count
+    assert any("Bea of the Northern Harbour" in line for line in lines)
+    assert sum("boat id" in line for line in lines) == (1 if width == 100 else 2)
 
 
 @pytest.mark.parametrize("value", ["boat " * 40, ["boat"] * 40, {f"boat {n}": n for n in range(40)}])
