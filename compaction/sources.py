@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet
@@ -69,42 +69,56 @@ def read_slots(conversation_id: int) -> list[Slot]:
     ]
 
 
-class _Read(NamedTuple):
+class SourceRecord(NamedTuple):
     """One source, a message or a summary, with the values that a summary needs.
 
     A NamedTuple, because it is cheaper than a frozen dataclass, and every message of a long context becomes one.
     """
 
-    id: Any
+    # None for a summary, whose id is that of `source`.
+    message_id: int | None
     source: Source
     hash: str
     first_seq: int
     last_seq: int
     earliest_at: datetime
     latest_at: datetime
-    tokens: int
+    tokens: int = 0
     messages: int = 1
     depth: int = -1
     file_ids: Collection[str] = ()
     is_degraded: bool = False
     is_waiting: bool = False
 
+    @property
+    def id(self) -> str:
+        return self.source.source_id
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the source has a text to summarize."""
+        return self.source.text not in (ERASED, WITHHELD)
+
+    @property
+    def is_erased(self) -> bool:
+        return self.source.text == ERASED
+
+
+_first_seq = attrgetter("first_seq")
+
 
 class ChunkSources:
     """The sources of one summary, oldest first."""
 
-    def __init__(self, messages: Iterable[_Read], summaries: Iterable[_Read]) -> None:
-        by_kind = [sorted(each, key=_first_seq) for each in (messages, summaries)]
-        self.message_ids, self.summary_ids = ([read.id for read in each] for each in by_kind)
+    def __init__(self, messages: Iterable[SourceRecord], summaries: Iterable[SourceRecord]) -> None:
+        messages, summaries = sorted(messages, key=_first_seq), sorted(summaries, key=_first_seq)
+        self.message_ids = [each.message_id for each in messages if each.message_id is not None]
+        self.summary_ids = [each.id for each in summaries]
         # The hashes, in the order of the link tables: messages, then summaries.
-        self.hashes = [read.hash for each in by_kind for read in each]
-        self.read = sorted(chain(*by_kind), key=_first_seq)
-        self.texts = tuple(read.source for read in self.read)
-        self.depth = 1 + max(read.depth for read in self.read)
-
-
-def _first_seq(read: _Read) -> int:
-    return read.first_seq
+        self.hashes = [each.hash for each in (*messages, *summaries)]
+        self.records = sorted([*messages, *summaries], key=_first_seq)
+        self.texts = tuple(each.source for each in self.records)
+        self.depth = 1 + max(each.depth for each in self.records)
 
 
 def withheld_items(conversation_id: int) -> frozenset[str]:
@@ -157,13 +171,12 @@ def read_sources_replacing(
     return ChunkSources(_without(_read_messages(message_ids), withheld), [*_without(kept, withheld), *made])
 
 
-def _without(read: Sequence[_Read], withheld: Collection[str]) -> Sequence[_Read]:
+def _without(records: Sequence[SourceRecord], withheld: Collection[str]) -> Sequence[SourceRecord]:
     """Return the sources; the texts of withheld ones are replaced."""
     if not withheld:
-        return read
+        return records
     return [
-        each._replace(source=replace(each.source, text=WITHHELD)) if each.source.source_id in withheld else each
-        for each in read
+        each._replace(source=replace(each.source, text=WITHHELD)) if each.id in withheld else each for each in records
     ]
 
 
@@ -211,14 +224,14 @@ def has_text_left(summary_id: str) -> bool:
     return bool(remains)
 
 
-def _read_messages(message_ids: Sequence[int]) -> list[_Read]:
+def _read_messages(message_ids: Sequence[int]) -> list[SourceRecord]:
     if not message_ids:
         return []
     found = sql.rows(_STATEMENTS["source_messages"], [sql.array(message_ids)])
     cold = cold_texts(row[-3] for row in found)
     return [
-        _Read(
-            id=message_id,
+        SourceRecord(
+            message_id=message_id,
             source=SourceMessage(
                 source_id=f"msg_{message_id}",
                 seq=seq,
@@ -254,15 +267,15 @@ def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdT
     return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
-def _read_summaries(summary_ids: Sequence[str]) -> list[_Read]:
+def _read_summaries(summary_ids: Sequence[str]) -> list[SourceRecord]:
     return [_of_summary(row.as_record()) for row in Summary.objects.filter(pk__in=summary_ids)]
 
 
-def _of_summary(summary: NewSummary) -> _Read:
+def _of_summary(summary: NewSummary) -> SourceRecord:
     """Convert a summary, stored or not written yet, to a source."""
     is_erased = isinstance(summary, SummaryRecord) and summary.erased_by_id is not None
-    return _Read(
-        id=summary.summary_id,
+    return SourceRecord(
+        message_id=None,
         source=SourceSummary(
             source_id=summary.summary_id,
             depth=summary.depth,
@@ -296,7 +309,7 @@ def new_summary(
     supersedes_id: str | None,
 ) -> NewSummary:
     """Build the record of a new summary from its sources and the accepted text."""
-    draft, read = accepted.draft, sources.read
+    draft, records = accepted.draft, sources.records
     return NewSummary(
         summary_id=f"sum_{secrets.token_hex(8)}",
         conversation_id=conversation_id,
@@ -304,25 +317,25 @@ def new_summary(
         depth=sources.depth,
         content=draft.text,
         token_count=accepted.tokens,
-        first_seq=min(each.first_seq for each in read),
-        last_seq=max(each.last_seq for each in read),
-        earliest_at=min(each.earliest_at for each in read),
-        latest_at=max(each.latest_at for each in read),
-        source_count=len(read),
-        descendant_count=sum(each.messages for each in read),
-        source_tokens=sum(each.tokens for each in read),
+        first_seq=min(each.first_seq for each in records),
+        last_seq=max(each.last_seq for each in records),
+        earliest_at=min(each.earliest_at for each in records),
+        latest_at=max(each.latest_at for each in records),
+        source_count=len(records),
+        descendant_count=sum(each.messages for each in records),
+        source_tokens=sum(each.tokens for each in records),
         level=accepted.level,
         model=draft.model,
         summary_hash=hashing.summary_hash(sources.hashes, draft.text).hex(),
         token_counter=token_counter,
         run_id=run_id,
-        file_ids=tuple(sorted({file_id for each in read for file_id in each.file_ids})),
+        file_ids=tuple(sorted({file_id for each in records for file_id in each.file_ids})),
         quality=accepted.quality(
-            degraded_sources=[each.id for each in read if each.is_degraded],
-            sources_wait=any(each.is_waiting for each in read),
+            degraded_sources=[each.id for each in records if each.is_degraded],
+            sources_wait=any(each.is_waiting for each in records),
         ),
         retention=accepted.retention,
-        is_degraded=accepted.lack is not None or any(each.is_degraded for each in read),
+        is_degraded=accepted.lack is not None or any(each.is_degraded for each in records),
         supersedes_id=supersedes_id,
         prompt_hash=draft.prompt_hash,
         tokens_in=draft.tokens_in,

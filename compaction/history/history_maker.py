@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from compaction.history.history_sources import HistorySource
 from compaction.history.models import SessionSummary, SessionSummaryChild, SessionSummaryMemory
 from compaction.history.types import HistoryKind
 from compaction.policy import CompactionPolicy
 from compaction.rendering import WITHHELD
+from compaction.sources import SourceRecord
 from compaction.summarizing.escalation import Accepted, Escalation
 from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
 from conversations.content import hashing
@@ -43,7 +43,7 @@ class HistoryMaker:
     def make(
         self,
         kind: HistoryKind,
-        sources: Sequence[HistorySource],
+        sources: Sequence[SourceRecord],
         *,
         workspace_id: int,
         project_id: int | None,
@@ -64,8 +64,8 @@ class HistoryMaker:
             content=draft.text,
             token_count=accepted.tokens,
             token_counter=self.tokens.name,
-            first_seq=min(each.first_seq or 1 for each in sources) if is_session else None,
-            last_seq=max(each.last_seq or 1 for each in sources) if is_session else None,
+            first_seq=min(each.first_seq for each in sources) if is_session else None,
+            last_seq=max(each.last_seq for each in sources) if is_session else None,
             earliest_at=min(each.earliest_at for each in sources),
             latest_at=max(each.latest_at for each in sources),
             level=accepted.level,
@@ -83,7 +83,7 @@ class HistoryMaker:
             supersedes=supersedes,
         )
 
-    def _summarize(self, kind: HistoryKind, sources: Sequence[HistorySource]) -> Accepted:
+    def _summarize(self, kind: HistoryKind, sources: Sequence[SourceRecord]) -> Accepted:
         texts = tuple(each.source for each in sources if each.is_readable)
         source_tokens = sum(self.tokens.count(text.text) for text in texts)
         request = SummaryRequest(
@@ -112,7 +112,7 @@ class HistoryMaker:
         return Accepted(draft, Level.DETERMINISTIC, self.tokens.count(text), retention=1.0, duration_ms=0)
 
 
-def write(row: SessionSummary, sources: Sequence[HistorySource]) -> None:
+def write(row: SessionSummary, sources: Sequence[SourceRecord]) -> None:
     """Insert a summary and the links to its sources, in the caller's transaction."""
     row.save(force_insert=True)
     if row.kind == HistoryKind.SESSION:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from compaction.history.history_sources import HistorySource
 from compaction.history.models import SessionSummary
 from compaction.history.types import HistoryKind, HistoryReason
+from compaction.sources import SourceRecord
 from conversations import sql
 from conversations.models import Conversation
 
@@ -56,7 +56,7 @@ def is_due(current: SessionSummary, conversation: Conversation, reason: HistoryR
     )
 
 
-def only_sources_wait(current: SessionSummary, sources: Sequence[HistorySource]) -> bool:
+def only_sources_wait(current: SessionSummary, sources: Sequence[SourceRecord]) -> bool:
     """Whether only the summary's sources lacked a model, and they are unchanged."""
     if current.quality.get("lack") is not None or current.erased_by_id is not None:
         return False
@@ -98,7 +98,7 @@ def has_members(summary: SessionSummary, members: Sequence[str]) -> bool:
     return list(summary.child_links.order_by("ordinal").values_list("child_id", flat=True)) == list(members)
 
 
-def are_current(sources: Sequence[HistorySource]) -> bool:
+def are_current(sources: Sequence[SourceRecord]) -> bool:
     """Whether all sources are still current, and none was erased since it was read."""
     now = SessionSummary.objects.current().filter(pk__in=[each.id for each in sources])
     erased_by = dict(now.values_list("pk", "erased_by_id"))
