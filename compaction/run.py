@@ -21,7 +21,7 @@ from compaction import observability
 from compaction.models import CompactionJob, CompactionRun
 from compaction.planning import planner
 from compaction.planning.planner import Slot
-from compaction.planning.significance import Thresholds, significance
+from compaction.planning.significance import significance
 from compaction.planning.steps import Step, Steps, leaf_and_condensed_steps
 from compaction.policy import CompactionPolicy
 from compaction.rendering import context_cost_of
@@ -203,12 +203,7 @@ class Run:
             summaries=read_summary_texts(self.conversation_id),
             substantive_words=self.policy.substantive_words,
         )
-        least = Thresholds(
-            turns=self.policy.significant_turns,
-            names=self.policy.significant_names,
-            novelty=self.policy.significant_novelty,
-        )
-        is_insignificant = found.is_below(least)
+        is_insignificant = found.is_below(self.policy)
         if is_insignificant:
             self.details = {"significance": asdict(found)}
         return is_insignificant

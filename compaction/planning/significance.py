@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from compaction.policy import CompactionPolicy
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 from compaction.summarizing.extractive.terms import FUNCTION_WORDS, SMALL_TALK
 
@@ -17,26 +18,21 @@ _SHORTEST_WORD = 3
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """The thresholds of the gate: below all of them, a summary is not worth making."""
-
-    turns: int
-    names: int
-    novelty: float
-
-
-@dataclass(frozen=True)
 class Significance:
-    """The measurements that the gate compares with its thresholds."""
+    """The measurements that the gate compares with the settings of the policy."""
 
     turns: int
     substantive_turns: int
     new_names: int
     novelty: float
 
-    def is_below(self, least: Thresholds) -> bool:
+    def is_below(self, policy: CompactionPolicy) -> bool:
         """Whether all measurements are below their thresholds."""
-        return self.substantive_turns < least.turns and self.new_names < least.names and self.novelty < least.novelty
+        return (
+            self.substantive_turns < policy.significant_turns
+            and self.new_names < policy.significant_names
+            and self.novelty < policy.significant_novelty
+        )
 
 
 def significance(turns: Sequence[str], *, summaries: Iterable[str], substantive_words: int) -> Significance:

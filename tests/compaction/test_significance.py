@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
-from compaction.planning.significance import Significance, Thresholds, significance
+from compaction.planning.significance import Significance, significance
 from compaction.policy import CompactionPolicy
 from compaction.types import Outcome, Reason
 from conversations.scope import Scope
@@ -34,7 +34,6 @@ STATUS = "Build 7 is still running, nothing else has changed since the last repo
 
 SMALL = {"max_active_messages": 20}
 DEFAULTS = CompactionPolicy()
-LEAST = Thresholds(DEFAULTS.significant_turns, DEFAULTS.significant_names, DEFAULTS.significant_novelty)
 
 
 def figures_of(turns: list[str], *, summaries: list[str]) -> Significance:
@@ -45,7 +44,7 @@ def test_a_talk_that_gets_on_is_significant():
     found = figures_of(TALK, summaries=[])
 
     assert found.substantive_turns == 5
-    assert not found.is_below(LEAST)
+    assert not found.is_below(DEFAULTS)
 
 
 def test_courtesies_and_repetition_are_not():
@@ -54,7 +53,7 @@ def test_courtesies_and_repetition_are_not():
     found = figures_of(turns, summaries=[STATUS])
 
     assert found.substantive_turns <= 1
-    assert found.is_below(LEAST)
+    assert found.is_below(DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_courtesies_and_repetition_are_not():
     ],
 )
 def test_one_figure_that_is_not_low_is_enough(turns, why):
-    assert not figures_of(turns, summaries=[STATUS, *TALK]).is_below(LEAST), why
+    assert not figures_of(turns, summaries=[STATUS, *TALK]).is_below(DEFAULTS), why
 
 
 @given(st.lists(any_text, max_size=8), st.lists(any_text, max_size=5))
