@@ -13,7 +13,7 @@ from django.utils import timezone
 from pydantic import TypeAdapter
 
 from compaction.engine import CompactionEngine
-from compaction.llm.configuration import EXTRACTIVE, MODELS, ModelsPolicy, chain_of
+from compaction.llm.configuration import MODELS, ModelsPolicy, chain_of
 from compaction.llm.guards import callable_models
 from compaction.models import CompactionPlan
 from compaction.planning.forecast import Estimate, Forecast, PlannedStep, estimate, forecast
@@ -162,9 +162,6 @@ class CompactionPlans:
         self, conversation: Conversation, slots: Sequence[Slot], policy: CompactionPolicy, expected: Forecast
     ) -> CompactionPlan:
         chain = chain_of(policy.summarizer)
-        if EXTRACTIVE in chain:
-            # This summarizer always answers, so no summarizer after it is ever called.
-            chain = chain[: chain.index(EXTRACTIVE) + 1]
         summarizer = self._callable_now(chain)
         takes = self._estimate(summarizer, expected.steps)
         settings = settings_in_force(policy)
