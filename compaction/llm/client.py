@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
-from compaction.llm.leaks import Secrets
-from compaction.llm.protocols import failure_of, reply_of, request_of
+from compaction.llm.leaks import leaked_in
+from compaction.llm.protocols import reply_of, request_of
 from compaction.llm.transport import send
 from compaction.llm.types import (
     CallOutcome,
@@ -38,9 +38,9 @@ class ModelClient:
     """The client of one endpoint.
 
     `before_call` is called before every HTTP call, and may forbid it by raising. `after_call` is called after it, with
-    the outcome and the usage. An answer that contains one of the `secrets` is a failure. A prompt's temperature is sent
-    while `takes_temperature` returns true. If the model refuses the temperature, the call is repeated without one, and
-    `on_temperature_refused` is called. `headers` are sent with each call.
+    the outcome and the usage. An answer that contains one of the `secrets` (values by setting) is a failure. A prompt's
+    temperature is sent while `takes_temperature` returns true. If the model refuses the temperature, the call is
+    repeated without one, and `on_temperature_refused` is called. `headers` are sent with each call.
     """
 
     endpoint: Endpoint
@@ -50,8 +50,7 @@ class ModelClient:
     on_temperature_refused: Callable[[], None] = lambda: None
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    time_of_day: Callable[[], float] = time.time
-    secrets: Secrets = field(default_factory=Secrets)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Reply:
@@ -100,16 +99,7 @@ class ModelClient:
     def _ask(self, prompt: Prompt, seconds: float) -> Reply:
         request = request_of(self.endpoint, prompt)
         request = replace(request, headers={**self.headers, **request.headers})
-        answer = send(request, seconds, cost=Usage(_tokens_of(prompt)))
-        if isinstance(answer, ModelFailed):
-            # Raised here and not in `send`, where a traceback with local variables would show the key.
-            raise answer
-        failure = failure_of(
-            status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
-        )
-        if failure is not None:
-            raise failure
-        reply = reply_of(self.endpoint, answer.content)
+        reply = reply_of(self.endpoint, send(request, seconds, cost=Usage(_tokens_of(prompt))))
         # The usage is estimated if the vendor reports none.
         tokens_in, tokens_out = reply.usage.tokens_in, reply.usage.tokens_out
         usage = Usage(tokens_in or _tokens_of(prompt), tokens_out or round(estimate_tokens(reply.text)))
@@ -122,7 +112,7 @@ class ModelClient:
         known = prompt.system + prompt.user
         # The model's name comes from the server, too, and is stored with the text.
         for text in (reply.text, reply.model):
-            setting = self.secrets.leaked_in(text, known=known)
+            setting = leaked_in(text, self.secrets, known=known)
             if setting is not None:
                 logger.error("model_leaked_a_secret", model=self.endpoint.name, setting=setting)
                 raise Leaked(f"the answer holds the value of {setting}", usage=reply.usage)

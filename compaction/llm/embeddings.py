@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from compaction.llm.protocols import count_in, failure_of, read_json
+from compaction.llm.protocols import count_in, read_json
 from compaction.llm.transport import send
 from compaction.llm.types import BadAnswer, CallOutcome, HttpRequest, Misconfigured, ModelFailed, Usage
 from compaction.summarizing.extractive.clean_text import estimate_tokens
@@ -141,7 +140,6 @@ class EmbeddingClient:
     timeout_seconds: float = PASSAGES_SECONDS
     before_call: Callable[[], None] = lambda: None
     after_call: Callable[[CallOutcome, Usage], None] = lambda outcome, usage: None
-    time_of_day: Callable[[], float] = time.time
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each of at most `MOST_TEXTS` texts; raises ModelFailed."""
@@ -158,15 +156,7 @@ class EmbeddingClient:
 
     def _vectors(self, request: HttpRequest, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         estimate = Usage(round(sum(map(estimate_tokens, texts))))
-        answer = send(request, self.timeout_seconds, cost=estimate, longest=LONGEST_ANSWER)
-        if isinstance(answer, ModelFailed):
-            raise answer
-        failure = failure_of(
-            status=answer.status_code, body=answer.content, headers=answer.headers, now=self.time_of_day()
-        )
-        if failure is not None:
-            raise failure
-        payload = read_json(answer.content)
+        payload = read_json(send(request, self.timeout_seconds, cost=estimate, longest=LONGEST_ANSWER))
         usage = Usage(count_in(payload.get("usage"), "prompt_tokens", "total_tokens") or estimate.tokens_in)
         vectors = _vectors_in(payload, len(texts), usage)
         found = len(vectors[0])

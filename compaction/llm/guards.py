@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from compaction.llm.client import ModelClient
 from compaction.llm.configuration import MODELS, ModelsPolicy
-from compaction.llm.leaks import Secrets
 from compaction.llm.types import BreakerOpen, CallOutcome, SpendExhausted, Usage
 from compaction.models import ModelEndpoint
 from conversations import sql
@@ -143,7 +142,7 @@ def guarded_client(
         after_call=guard.after_call,
         takes_temperature=guard.takes_temperature,
         on_temperature_refused=guard.remember_temperature_refused,
-        secrets=Secrets({**settings.SECRETS, **policy.keys()}),
+        secrets={**settings.SECRETS, **policy.keys()},
         **options,
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
 # A shorter value may be in any text by chance.
@@ -16,23 +15,18 @@ LEAST_FOR_PIECES = 32
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True)
-class Secrets:
-    """Values that no answer may contain, by the setting that each comes from."""
+def leaked_in(text: str, secrets: Mapping[str, str], *, known: str = "") -> str | None:
+    """Return the setting whose value the text contains, or None.
 
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def leaked_in(self, text: str, *, known: str = "") -> str | None:
-        """Return the setting whose value the text contains, or None.
-
-        The value itself and its hex, base64 and percent-encoded forms are searched for, ignoring case, blanks and
-        punctuation. Any half of a long value is enough. A value that is also in the prompt (`known`) is no leak.
-        """
-        folded = _folded(text)
-        for name, value in self.values.items():
-            if _is_in(value, folded) and not _is_in(value, _folded(known)):
-                return name
-        return None
+    `secrets` are the values by setting. A value itself and its hex, base64 and percent-encoded forms are searched for,
+    ignoring case, blanks and punctuation. Any half of a long value is enough. A value that is also in the prompt
+    (`known`) is no leak.
+    """
+    folded = _folded(text)
+    for name, value in secrets.items():
+        if _is_in(value, folded) and not _is_in(value, _folded(known)):
+            return name
+    return None
 
 
 def _is_in(value: str, folded: str) -> bool:

@@ -8,31 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from functools import cache
 
 import httpx2
 
+from compaction.llm.protocols import failure_of
 from compaction.llm.types import BadAnswer, HttpRequest, ModelFailed, Unreachable, Usage
 
 # Maximum number of bytes of a response: over a hundred times the longest summary.
 LONGEST_ANSWER = 4_000_000
 
 
-def send(
-    request: HttpRequest, seconds: float, *, cost: Usage, longest: int = LONGEST_ANSWER
-) -> httpx2.Response | ModelFailed:
-    """Return the complete response, or the failure, within the given seconds.
+def send(request: HttpRequest, seconds: float, *, cost: Usage, longest: int = LONGEST_ANSWER) -> bytes:
+    """Return the body of a successful response, or raise ModelFailed, in these seconds.
 
     The call runs on its own event loop, where it can be cancelled at any point. A blocking client only has a timeout
     for each read, which a server that sends its headers byte by byte never exceeds.
     """
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(_exchange(request, seconds, cost, longest))
+        answer = loop.run_until_complete(_exchange(request, seconds, cost, longest))
     finally:
         # Not asyncio.run(), which would wait here for a DNS lookup that hangs.
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+    if isinstance(answer, ModelFailed):
+        # Raised here and not in `_answer`, where a traceback with local variables would show the key.
+        raise answer
+    failure = failure_of(status=answer.status_code, body=answer.content, headers=answer.headers, now=time.time())
+    if failure is not None:
+        raise failure
+    return answer.content
 
 
 async def _exchange(request: HttpRequest, seconds: float, cost: Usage, longest: int) -> httpx2.Response | ModelFailed:

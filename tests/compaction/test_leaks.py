@@ -9,7 +9,7 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from compaction.llm.client import ModelClient
-from compaction.llm.leaks import Secrets
+from compaction.llm.leaks import leaked_in
 from compaction.llm.types import Leaked, Prompt, Protocol
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from conversations.models import Summary
@@ -20,7 +20,7 @@ from tests.flows.vendors import asking, rows_with
 
 KEY = "sk-live-7Hq2vXw9TzR4mNb8KcLp3YdF6gJs"
 PROMPT = Prompt(system="Be brief.", user="The port was set to 5433.", envelope="summary")
-SECRETS = Secrets({"LCM_CHAT_KEY": KEY})
+SECRETS = {"LCM_CHAT_KEY": KEY}
 
 FORMS = {
     "as it is": KEY,
@@ -39,20 +39,20 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_a_secret_is_found_in_every_form(form):
-    assert SECRETS.leaked_in(f"The port was set to 5433. {form} was sent along.") == "LCM_CHAT_KEY"
+    assert leaked_in(f"The port was set to 5433. {form} was sent along.", SECRETS) == "LCM_CHAT_KEY"
 
 
 def test_what_only_looks_like_a_secret_is_none():
     for text in ("", KEY[:12], "sk-live-", "A key was sent along.", KEY[::-1]):
-        assert SECRETS.leaked_in(text) is None
-    assert Secrets({"LCM_DATABASE_URL": "lcm"}).leaked_in("lcm was started") is None
+        assert leaked_in(text, SECRETS) is None
+    assert leaked_in("lcm was started", {"LCM_DATABASE_URL": "lcm"}) is None
 
 
 def test_what_the_model_was_asked_about_gives_nothing_away():
-    assert SECRETS.leaked_in(f"The key {KEY} was revoked.", known=f"I pasted {KEY}, please revoke it") is None
-    words = Secrets({"LCM_DATABASE_URL": "postgres"})
-    assert words.leaked_in("postgres was upgraded", known="we upgraded PostgreSQL") is None
-    assert words.leaked_in("postgres was upgraded", known="we upgraded it") == "LCM_DATABASE_URL"
+    assert leaked_in(f"The key {KEY} was revoked.", SECRETS, known=f"I pasted {KEY}, please revoke it") is None
+    words = {"LCM_DATABASE_URL": "postgres"}
+    assert leaked_in("postgres was upgraded", words, known="we upgraded PostgreSQL") is None
+    assert leaked_in("postgres was upgraded", words, known="we upgraded it") == "LCM_DATABASE_URL"
 
 
 @pytest.mark.parametrize("protocol", Protocol)
