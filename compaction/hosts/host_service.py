@@ -16,12 +16,11 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionBoundary
 from compaction.types import BoundaryRecord, Coverage, CoverageGap, FlushResult, GapKind, Outcome, Reason
 from conversations import sql
-from conversations.content.flattening import require_metadata
-from conversations.content.lossless_values import MOST_LEVELS, is_plain
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.policy import StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
+from conversations.store.conversations import plain_metadata
 
 # Maximum number of gaps that a report lists; all gaps are counted.
 MOST_GAPS = 100
@@ -211,12 +210,8 @@ def _storable(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the metadata as plain JSON; raises Invalid if jsonb cannot store it."""
     if metadata is None:
         return None
-    require_metadata(metadata, most=StorePolicy.from_settings().max_metadata_bytes)
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
-        is_storable = is_plain(plain)
     except (TypeError, ValueError, RecursionError) as wrong:
         raise Invalid("metadata must be a JSON object.") from wrong
-    if not is_storable:
-        raise Invalid(f"metadata must not contain NUL or lone surrogates, nor have more than {MOST_LEVELS} levels.")
-    return plain
+    return plain_metadata(plain, most=StorePolicy.from_settings().max_metadata_bytes)
