@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from compaction.llm.configuration import parse_configured_chain
+from compaction.llm.configuration import require_configured_chain
 from compaction.types import CompactionDecision, Trigger
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Invalid
@@ -186,7 +186,7 @@ class CompactionPolicy(Policy):
 
     def require_possible(self) -> None:
         """Raise Invalid for an unknown or unconfigured summarizer or a contradiction."""
-        parse_configured_chain(self.summarizer)
+        require_configured_chain(self.summarizer)
         if found := " ".join(self.contradictions()):
             raise Invalid(found, code="cannot_be_satisfied")
 

@@ -176,16 +176,14 @@ def chain_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def parse_configured_chain(text: str, policy: ModelsPolicy | None = None) -> tuple[str, ...]:
-    """Parse a chain; for an unconfigured model, raises Invalid with the settings."""
-    names = chain_of(text)
-    models = [name for name in names if name != EXTRACTIVE]
-    policy = policy or (ModelsPolicy.from_settings() if models else ModelsPolicy())
-    for name in models:
-        missing = policy.missing(name)
-        if missing:
-            raise Invalid(f"summarizer: {_missing_text(name, missing)}")
-    return names
+def require_configured_chain(text: str) -> None:
+    """Raise Invalid for a wrong chain, or one with an unconfigured model."""
+    models = [name for name in chain_of(text) if name != EXTRACTIVE]
+    if models:
+        policy = ModelsPolicy.from_settings()
+        for name in models:
+            if missing := policy.missing(name):
+                raise Invalid(f"summarizer: {_missing_text(name, missing)}")
 
 
 def _setting(field: str) -> str:

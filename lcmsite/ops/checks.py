@@ -7,7 +7,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from compaction.llm.configuration import MODELS, ModelsPolicy, parse_configured_chain
+from compaction.llm.configuration import MODELS, ModelsPolicy, require_configured_chain
 from compaction.llm.types import Misconfigured
 from compaction.policy import CompactionPolicy
 from conversations.content.tokens import BUNDLED, ESTIMATE, TokenEstimator
@@ -42,7 +42,7 @@ def summarizers_are_usable(app_configs: Sequence[AppConfig] | None, **kwargs: An
     """An error for an impossible chain of summarizers or an unusable model."""
     found: list[CheckMessage] = []
     try:
-        parse_configured_chain(CompactionPolicy.from_settings().summarizer)
+        require_configured_chain(CompactionPolicy.from_settings().summarizer)
     except Invalid as wrong:
         sentence = wrong.detail.removeprefix("summarizer: ")
         found.append(Error(f"LCM_SUMMARIZER: {sentence}", hint="README.md lists the settings.", id="lcm.E005"))

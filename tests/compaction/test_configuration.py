@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from compaction.llm.configuration import ModelsPolicy, chain_of, parse_configured_chain
+from compaction.llm.configuration import ModelsPolicy, chain_of, require_configured_chain
 from compaction.llm.types import Misconfigured, ModelFailed
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
@@ -20,7 +20,7 @@ def test_without_settings_there_is_no_model_and_none_is_needed(settings):
     settings.LCM = {}
 
     assert all(ModelsPolicy.from_settings().missing(name) for name in ("chat", "anthropic"))
-    assert parse_configured_chain(CompactionPolicy.from_settings().summarizer) == ("extractive",)
+    require_configured_chain(CompactionPolicy.from_settings().summarizer)
 
 
 def test_a_key_file_is_read_when_the_key_is_needed(tmp_path):
@@ -83,7 +83,6 @@ def test_the_vendor_wants_a_key_and_a_server_of_ones_own_may_not():
 def test_a_chain_is_the_order_in_which_summarizers_are_asked():
     assert chain_of("extractive") == ("extractive",)
     assert chain_of(" chat, anthropic ,extractive") == ("chat", "anthropic", "extractive")
-    assert parse_configured_chain("anthropic,chat", models()) == ("anthropic", "chat")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +98,11 @@ def test_a_chain_is_the_order_in_which_summarizers_are_asked():
         ("anthropic", "'anthropic' is not configured: LCM_ANTHROPIC_MODEL and LCM_ANTHROPIC_KEY are not set."),
     ],
 )
-def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(text, said):
+def test_a_chain_that_cannot_be_is_refused_with_what_is_missing(settings, text, said):
+    settings.LCM = {"chat_url": "http://127.0.0.1:9"}
+
     with pytest.raises(Invalid) as refusal:
-        parse_configured_chain(text, ModelsPolicy(chat_url="http://127.0.0.1:9"))
+        require_configured_chain(text)
 
     assert said in refusal.value.detail
 
