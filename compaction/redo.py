@@ -29,7 +29,7 @@ from compaction.types import Outcome, Reason
 from conversations.models import ContextItem, Conversation
 from conversations.sql import snapshot
 
-# Minimum time between two automatic attempts for one conversation.
+# The time before a summary that waits for a model is tried again; each attempt doubles it.
 PAUSE = timedelta(minutes=15)
 LONGEST_PAUSE = timedelta(days=1)
 # With the pauses between them, these attempts take more than two days.

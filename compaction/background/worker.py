@@ -19,9 +19,7 @@ from compaction.sources import conversations_to_redo
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.errors import ConversationBusy, NotFound
 from conversations.models import Conversation
-from conversations.work.queue import MOST_WOKEN_AT_ONCE, Lease
-
-BUSY_DELAY_SECONDS = 2.0
+from conversations.work.queue import BUSY_DELAY_SECONDS, MOST_WOKEN_AT_ONCE, Lease
 
 
 @dataclass(frozen=True)

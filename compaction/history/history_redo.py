@@ -79,12 +79,10 @@ class HistoryRedo:
 
 def request_redo(summary: SessionSummary) -> int:
     """Request a job that regenerates this summary; return its id."""
-    if summary.conversation_id is not None:
-        return history_jobs.request(
-            workspace_id=summary.workspace_id,
-            reason=HistoryReason.MANUAL,
-            conversation_id=summary.conversation_id,
-        )
+    is_session = summary.conversation_id is not None
     return history_jobs.request(
-        workspace_id=summary.workspace_id, reason=HistoryReason.MANUAL, project_id=summary.project_id
+        workspace_id=summary.workspace_id,
+        reason=HistoryReason.MANUAL,
+        conversation_id=summary.conversation_id,
+        project_id=None if is_session else summary.project_id,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -15,15 +15,10 @@ from compaction.history.session_history import SessionHistory
 from compaction.history.types import HistoryReason
 from compaction.llm.configuration import chain_of
 from compaction.llm.guards import callable_models
+from compaction.redo import LONGEST_PAUSE, MOST_ATTEMPTS, PAUSE
 from conversations import sql
 from conversations.errors import Conflict, NotFound
-from conversations.work.queue import Lease
-
-BUSY_DELAY_SECONDS = 2.0
-# The pause before a summary that waits for a model is tried again; each attempt doubles it.
-PAUSE = timedelta(minutes=15)
-LONGEST_PAUSE = timedelta(days=1)
-MOST_ATTEMPTS = 9
+from conversations.work.queue import BUSY_DELAY_SECONDS, Lease
 
 _STATEMENTS = sql.load("compaction/history.sql")
 

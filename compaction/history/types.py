@@ -76,10 +76,6 @@ class SessionSummaryRecord:
     superseded_by_id: str | None = None
     erased_by_id: int | None = None
 
-    @property
-    def is_current(self) -> bool:
-        return self.superseded_by_id is None
-
 
 @dataclass(frozen=True)
 class SessionSummaryResult:

@@ -29,8 +29,7 @@ from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.pages import after_row
-
-BUSY_DELAY_SECONDS = 2.0
+from conversations.work.queue import BUSY_DELAY_SECONDS
 
 # A plan waits for its execution, now or after a delay. sender=None, plan_id: str, delay_seconds: float
 plan_due = Signal()

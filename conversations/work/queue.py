@@ -28,6 +28,8 @@ logger = structlog.get_logger(__name__)
 
 # A row whose workers fail or die repeatedly gets the state `failed` after this many claims, for a person to look at.
 MAX_ATTEMPTS = 8
+# The delay of a job whose lock another process holds.
+BUSY_DELAY_SECONDS = 2.0
 MOST_WOKEN_AT_ONCE = 1000
 # How long finished rows are kept, and how many of the newest in each group are kept for ever: see `remove_finished`.
 KEPT_DAYS = 30

@@ -13,11 +13,12 @@ from django.utils import timezone
 from compaction.engine import CompactionEngine
 from compaction.history.history_redo import HistoryRedo
 from compaction.history.history_sources import withheld_sessions
-from compaction.history.history_worker import MOST_ATTEMPTS, HistoryWorker
+from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import QuarantinesChanged, SessionHistory
 from compaction.history.types import HistoryReason
 from compaction.llm.types import Unreachable
+from compaction.redo import MOST_ATTEMPTS
 from compaction.rendering import WITHHELD
 from conversations.models import Message
 from conversations.scope import Scope
