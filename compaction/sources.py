@@ -18,7 +18,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 from conversations import sql
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.content import hashing
-from conversations.models import Quarantine, Summary
+from conversations.models import ContextItem, Quarantine, Summary, SummaryMessage, SummaryParent
 from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
@@ -41,7 +41,8 @@ def read_turns(conversation_id: int) -> list[str]:
 
 def read_summary_texts(conversation_id: int) -> list[str]:
     """Read the texts of the newest summaries in the context."""
-    return [text for (text,) in sql.rows(_STATEMENTS["newest_summaries"], [conversation_id, _MOST_SUMMARIES])]
+    items = ContextItem.objects.filter(conversation_id=conversation_id, summary__isnull=False).order_by("-ordinal")
+    return list(items.values_list("summary__content", flat=True)[:_MOST_SUMMARIES])
 
 
 def read_cost(conversation_id: int) -> tuple[int, int]:
@@ -164,8 +165,8 @@ def read_sources_replacing(
     summary_id: str, *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
 ) -> ChunkSources:
     """Read the sources of a summary, some of them replaced by those in `instead`."""
-    message_ids = [message_id for (message_id,) in sql.rows(_STATEMENTS["message_sources"], [summary_id])]
-    source_ids = [source_id for (source_id,) in sql.rows(_STATEMENTS["summary_sources"], [summary_id])]
+    message_ids = list(SummaryMessage.objects.filter(summary_id=summary_id).values_list("message_id", flat=True))
+    source_ids = list(SummaryParent.objects.filter(summary_id=summary_id).values_list("source_id", flat=True))
     kept = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
     made = [_of_summary(instead[source_id]) for source_id in source_ids if source_id in instead]
     return ChunkSources(_without(_read_messages(message_ids), withheld), [*_without(kept, withheld), *made])

@@ -50,16 +50,3 @@ SELECT EXISTS (
 -- name: context_cost
 -- The number of messages in the active context, and the tokens of all its items.
 SELECT count(message_id), coalesce(sum(token_count), 0)::bigint FROM context_items WHERE conversation_id = %s
-
--- name: newest_summaries
--- The texts of the newest summaries in the context.
-SELECT s.content FROM context_items c JOIN summaries s USING (summary_id)
-WHERE c.conversation_id = %s ORDER BY c.ordinal DESC LIMIT %s
-
--- name: message_sources
--- The messages that a summary was made from, in order.
-SELECT message_id FROM summary_messages WHERE summary_id = %s ORDER BY ordinal
-
--- name: summary_sources
--- The summaries that a summary was made from, in order.
-SELECT parent_summary_id FROM summary_parents WHERE summary_id = %s ORDER BY ordinal
