@@ -20,7 +20,7 @@ from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outc
 from conversations.errors import NotFound
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import after_row
+from conversations.store.pages import after_row, if_given
 from conversations.work.queue import Lease
 
 
@@ -102,9 +102,8 @@ class CompactionEngine:
         """
         if conversation_id is not None:
             self.store.scope.conversation(conversation_id)
-        given = {"conversation_id": conversation_id, "outcome": outcome, "reason": reason}
         runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
-        runs = runs.filter(**{name: value for name, value in given.items() if value is not None})
+        runs = runs.filter(if_given(conversation_id=conversation_id, outcome=outcome, reason=reason))
         if before_run is not None:
             last = self.get_run(run_id=before_run)
             runs = runs.filter(after_row(field="started_at", moment=last.started_at, key=last.run_id))

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from conversations.models import AuditEntry
 from conversations.scope import Scoped
+from conversations.store.pages import if_given
 from conversations.types import AuditRecord
 
 
@@ -97,6 +98,5 @@ class AuditLog(Scoped):
         # No target has unprintable characters, and PostgreSQL would refuse NUL.
         if target is not None and not target.isprintable():
             return []
-        wanted = {"act": act, "target": target, "audit_id__lt": before_id}
-        entries = entries.filter(**{name: value for name, value in wanted.items() if value is not None})
+        entries = entries.filter(if_given(act=act, target=target, audit_id__lt=before_id))
         return [entry.as_record() for entry in entries[:limit]]

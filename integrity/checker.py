@@ -12,7 +12,7 @@ from conversations.models import Conversation, Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
-from conversations.store.pages import after_row
+from conversations.store.pages import after_row, if_given
 from integrity import models, reports
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
@@ -130,8 +130,7 @@ class IntegrityChecker(Scoped):
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
         found = self.scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
-        wanted = {"conversation_id": conversation_id, "mode": extent}
-        found = found.filter(**{column: value for column, value in wanted.items() if value is not None})
+        found = found.filter(if_given(conversation_id=conversation_id, mode=extent))
         if whole:
             found = found.filter(conversation=None)
         if before_report is not None:

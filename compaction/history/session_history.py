@@ -43,6 +43,7 @@ from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Conversation, Project
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
+from conversations.store.pages import if_given
 from conversations.work.queue import Lease
 
 _STATEMENTS = sql.load("compaction/history.sql")
@@ -131,8 +132,7 @@ class SessionHistory:
             self.store.scope.conversation(conversation_id)
         if project is not None:
             jobs = jobs.filter(Q(project__name=project) | Q(conversation__project__name=project))
-        given = {"conversation_id": conversation_id, "state": state, "job_id__lt": before_id}
-        jobs = jobs.filter(**{name: value for name, value in given.items() if value is not None})
+        jobs = jobs.filter(if_given(conversation_id=conversation_id, state=state, job_id__lt=before_id))
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def make_session(

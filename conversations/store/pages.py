@@ -42,6 +42,11 @@ def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[in
     return ids, there
 
 
+def if_given(**filters: Any) -> Q:
+    """Build the condition of all filters whose value is not None."""
+    return Q(**{name: value for name, value in filters.items() if value is not None})
+
+
 def after_row(*, field: str, moment: datetime, key: str | int) -> Q:
     """Build the filter for rows after this one, by descending field and key.
 
