@@ -68,10 +68,8 @@ class ModelClient:
 
         may_pass = retry_if_exception(lambda failed: isinstance(failed, ModelFailed) and failed.is_transient)
         attempts = Retrying(retry=may_pass, stop=is_enough, wait=_pause, sleep=self.sleep, reraise=True)
-        if prompt.temperature is None:
-            return attempts(self._attempt, prompt, until)
         without = replace(prompt, temperature=None)
-        if not self.takes_temperature():
+        if prompt.temperature is None or not self.takes_temperature():
             return attempts(self._attempt, without, until)
         try:
             return attempts(self._attempt, prompt, until)

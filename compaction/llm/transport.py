@@ -21,7 +21,7 @@ LONGEST_ANSWER = 4_000_000
 
 
 def send(request: HttpRequest, seconds: float, *, cost: Usage, longest: int = LONGEST_ANSWER) -> bytes:
-    """Return the body of a successful response, or raise ModelFailed, in these seconds.
+    """Return the body of a response within the given seconds; raises ModelFailed.
 
     The call runs on its own event loop, where it can be cancelled at any point. A blocking client only has a timeout
     for each read, which a server that sends its headers byte by byte never exceeds.

@@ -18,6 +18,7 @@ from conversations.types import SummaryKind
 
 # Maximum number of changed items that an error lists; after another compaction there may be thousands.
 MOST_NAMED = 20
+_NOT_CHEAPER = "no summary of it would have been cheaper than what it stands for"
 
 
 class PlanOutdated(Conflict):
@@ -116,17 +117,12 @@ class PlanExecution:
         context = {slot.ordinal: slot for slot in slots}
         summaries = Summaries(slots)
         for planned in self.plan:
-            number, slot = planned.step.number, None
+            number = planned.step.number
             step = self._resolve(planned, context, summaries, policy)
-            if isinstance(step, Step):
-                slot = yield step
+            slot = (yield step) if isinstance(step, Step) else None
             self.details["steps_left"].remove(number)
             if slot is None or isinstance(step, str):
-                why = (
-                    step
-                    if isinstance(step, str)
-                    else "no summary of it would have been cheaper than what it stands for"
-                )
+                why = step if isinstance(step, str) else _NOT_CHEAPER
                 self.details["steps_skipped"].append({"step": number, "why": why})
                 continue
             for source in step.chunk:
