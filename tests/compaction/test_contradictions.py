@@ -9,19 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.planning.forecast import forecast
-from compaction.planning.planner import Slot
 from compaction.policy import CompactionPolicy
 from conversations.errors import Invalid
 from conversations.policy import check_overrides
-from conversations.types import Role, SummaryKind
+from conversations.types import SummaryKind
 from lcmsite.ops.checks import compaction_can_work, sizes_fit_each_other
+from tests.compaction.slots import chat
 from tests.factories import a_conversation, a_store
-
-
-def chat(count: int, *, tokens: int) -> list[Slot]:
-    roles = (Role.ASSISTANT, Role.USER)
-    return [Slot(ordinal=n, tokens=tokens, message_id=n, role=roles[n % 2]) for n in range(1, count + 1)]
-
 
 REFUSED = [
     (
