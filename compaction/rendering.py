@@ -53,17 +53,12 @@ class Shown(Protocol):
     def content(self) -> str: ...
 
 
-def render_costliest(summary: Shown) -> str:
-    """Render the summary with the id that costs most tokens, for counting.
-
-    The tokens of a random id vary, but the token counts of a plan must not.
-    """
-    return _element(summary, _COSTLIEST_ID)
-
-
 def context_cost_of(tokens: TokenEstimator) -> Callable[[Shown], int]:
-    """Return a function that counts a summary's tokens in a context, with framing."""
-    return lambda summary: tokens.count(render_costliest(summary)) + MESSAGE_OVERHEAD_TOKENS
+    """Return a function that counts a summary's tokens in a context, with framing.
+
+    The id that costs most is counted: the tokens of a random id vary, but the token counts of a plan must not.
+    """
+    return lambda summary: tokens.count(_element(summary, _COSTLIEST_ID)) + MESSAGE_OVERHEAD_TOKENS
 
 
 def render_summary(summary: Shown) -> str:

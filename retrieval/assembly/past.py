@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from compaction.rendering import render_costliest
+from compaction.rendering import context_cost_of
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
@@ -126,12 +126,12 @@ def _priced(found: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
     The token cost of a summary that is no longer in the context is not stored, so it is computed again.
     """
-    count = TokenEstimator.from_settings().count
+    cost_of = context_cost_of(TokenEstimator.from_settings())
     priced = []
     for what, ordinals, tokens, messages, ids, last_seqs, recalled, _ in found:
         if what == "summary" and ids:
             shown = read_summaries([id for id, cost in zip(ids, tokens, strict=True) if cost is None])
-            counted = {id: count(render_costliest(each)) + MESSAGE_OVERHEAD_TOKENS for id, each in shown.items()}
+            counted = {id: cost_of(each) for id, each in shown.items()}
             tokens = [counted.get(id, cost) for id, cost in zip(ids, tokens, strict=True)]
         priced.append((what, ordinals, tokens, messages, ids, last_seqs, recalled))
     return priced
