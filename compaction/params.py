@@ -30,11 +30,7 @@ from conversations.params import ConversationParams
 _QUEUE = "Queue the work for a background worker and return its job at once."
 
 
-class EvaluateParams(ConversationParams):
-    """The conversation to evaluate."""
-
-
-class CompactParams(ConversationParams):
+class BackgroundParams(ConversationParams):
     background: Flag = optional(_QUEUE)
 
 
@@ -55,14 +51,6 @@ class ListJobsParams(Params):
     state: Annotated[JobState, OneOf] = optional("Only jobs in this state.")
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional(MOST_ON_A_PAGE)
-
-
-class RedoParams(ConversationParams):
-    background: Flag = optional(_QUEUE)
-
-
-class SummarizeSessionParams(ConversationParams):
-    background: Flag = optional(_QUEUE)
 
 
 class RedoSessionParams(Params):
@@ -109,11 +97,6 @@ class BoundaryParams(ConversationParams):
     metadata: JsonObject | None = optional(_METADATA)
 
 
-class ListBoundariesParams(ConversationParams):
-    cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(MOST_ON_A_PAGE)
-
-
 class CoverageParams(ConversationParams):
     host_reference: Name | None = optional("Check up to this boundary. Default: the whole conversation.")
     idempotency_keys: Annotated[list[Name], Field(max_length=MOST_KEYS)] = optional(
@@ -121,21 +104,8 @@ class CoverageParams(ConversationParams):
     )
 
 
-class ListEndpointsParams(Params):
-    """No params."""
-
-
 class ResetEndpointParams(Params):
     name: Identifier = Field(description="The model: chat or anthropic.")
-
-
-class PlanParams(ConversationParams):
-    """The conversation whose compaction is to be planned."""
-
-
-class ListPlansParams(ConversationParams):
-    cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class PlanIdParams(Params):

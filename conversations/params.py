@@ -66,8 +66,17 @@ class OpenConversationParams(Params):
     )
 
 
+class NoParams(Params):
+    """No params: the operation covers everything that the caller may see."""
+
+
 class ConversationParams(Params):
     conversation_id: ConversationId = Field(description="The conversation.")
+
+
+class ConversationPageParams(ConversationParams):
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class FindConversationParams(Params):
@@ -161,11 +170,6 @@ class MoveHeadParams(ConversationParams):
     reason: Name = optional("The reason for the move, in a word or two, such as edit, regenerate or clear.")
 
 
-class ListBranchesParams(ConversationParams):
-    cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(MOST_ON_A_PAGE)
-
-
 class ForkParams(ConversationParams):
     session_id: Name = Field(description="Your own name for the new conversation, unique in the workspace.")
     at_seq: WholeNumber = optional("The seq of the last message that both conversations share. Default: the head.")
@@ -179,11 +183,6 @@ class AppendEntriesParams(ConversationParams):
 
 class ListEntriesParams(ConversationParams):
     subpath: Name = optional("The transcript file, such as a subagent's. Default: the session's own.")
-    cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(MOST_ON_A_PAGE)
-
-
-class ListSubpathsParams(ConversationParams):
     cursor: Cursor = optional(NEXT)
     limit: Limit = optional(MOST_ON_A_PAGE)
 
@@ -240,11 +239,6 @@ class BeginUploadParams(ConversationParams):
     file_name: Text | None = optional("The name of the file.")
     mime_type: Text | None = optional(_MIME_TYPE)
     sha256: Sha256 | None = optional("The SHA-256 of the whole file, in hex, checked when the upload is finished.")
-
-
-class ListUploadsParams(ConversationParams):
-    cursor: Cursor = optional(NEXT)
-    limit: Limit = optional(MOST_ON_A_PAGE)
 
 
 class UploadParams(Params):

@@ -42,10 +42,6 @@ class CheckParams(Params):
     background: Flag = optional("Queue the check for a background worker and return the scan at once.")
 
 
-class NoParams(Params):
-    """No params: the operation covers everything that the caller may see."""
-
-
 class ScanParams(Params):
     scan_id: Positive = Field(description="The id of the scan, a background check.")
 
