@@ -105,13 +105,9 @@ def _called_in(source: Source | None) -> str:
 
 def _of_summary(summary: SourceSummary) -> Entry:
     times = dict.fromkeys(time for time in (_time(summary.earliest_at), _time(summary.latest_at)) if time)
-    of = f"summary of {clip(_in_head(summary.about), _LONGEST_NAME)}" if summary.about else _of_messages(summary)
-    fields = (" – ".join(times), of)
+    about = clip(_in_head(summary.about), _LONGEST_NAME) or f"messages {summary.first_seq}-{summary.last_seq}"
+    fields = (" – ".join(times), f"summary of {about}")
     return Entry(head=f"[{' | '.join(field for field in fields if field)}]", body=_readable(summary.text))
-
-
-def _of_messages(summary: SourceSummary) -> str:
-    return f"summary of messages {summary.first_seq}-{summary.last_seq}"
 
 
 def _readable(text: str) -> str:

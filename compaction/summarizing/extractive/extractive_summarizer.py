@@ -42,11 +42,8 @@ class ExtractiveSummarizer:
         # The counts are cached, because the same texts are counted again after each choice.
         request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
-        budget = budget_of(request)
-        if not material.statements:
-            return poor_draft(request, material, budget, model=self.name)
         days = days_of(material.passages)
-        return _Writing(request, material, budget, days).draft(self.name)
+        return _Writing(request, material, budget_of(request), days).draft(self.name)
 
 
 @dataclass(frozen=True)

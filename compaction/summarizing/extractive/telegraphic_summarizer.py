@@ -45,8 +45,6 @@ class TelegraphicSummarizer:
         """Return a text within the target; an empty one if not even a mark fits."""
         material = material_of(request.sources)
         budget, count, sources = budget_of(request), request.count_tokens, request.sources
-        if not material.statements:
-            return poor_draft(request, material, budget, model=self.name)
         telegrams = _Telegrams(material, count)
         ending = f"\n{closing([], left_out=len(sources), sources=sources)}" if budget >= ROOM_FOR_CLOSING else ""
         text = pack(telegrams, render=telegrams.render, count_tokens=count, budget=budget - count(ending))
