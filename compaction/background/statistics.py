@@ -5,9 +5,8 @@ Each value comes from one statement over counters, open jobs, or the runs of a f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -35,7 +34,6 @@ class CompactionActivity:
 
     policy: CompactionPolicy
     scope: Scope = EVERYTHING
-    now: Callable[[], datetime] = timezone.now
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionActivity:
@@ -44,7 +42,7 @@ class CompactionActivity:
     def activity(self, *, hours: int = 24) -> Activity:
         """Show tokens saved, full contexts and jobs; runs and levels of the last hours."""
         # Start on the hour, so that the first hour is as long as the others.
-        since = self.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
+        since = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=hours - 1)
         values = {"workspace_id": self.scope.workspace_id, "since": since}
         totals = sql.first_row(_STATEMENTS["activity_totals"], values) or {}
         by_level = {level: totals.pop(level.value) for level in Level}

@@ -205,11 +205,11 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
 
 def _copy(message: MessageRecord) -> NewMessage:
     # A part that compaction added belongs to a summary, and summaries are not copied.
-    parts = tuple(_new_part(part) for part in message.parts if not _is_note_of_compaction(part))
+    kept = (part for part in message.parts if not _is_note_of_compaction(part))
     return NewMessage(
         role=message.role,
         content=message.content,
-        parts=parts,
+        parts=tuple(NewPart(**{name: getattr(part, name) for name in PART_COLUMNS}) for part in kept),
         author=message.author,
         created_at=message.created_at,
         idempotency_key=message.idempotency_key,
@@ -219,7 +219,3 @@ def _copy(message: MessageRecord) -> NewMessage:
 
 def _is_note_of_compaction(part: PartRecord) -> bool:
     return part.part_type is PartType.COMPACTION and bool(part.is_synthetic)
-
-
-def _new_part(part: PartRecord) -> NewPart:
-    return NewPart(**{name: getattr(part, name) for name in PART_COLUMNS})
