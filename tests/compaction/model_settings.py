@@ -49,6 +49,8 @@ class Model:
     failure: Exception | None = None
     requests: list[SummaryRequest] = field(default_factory=list)
     name: str = "model"
+    # What it writes, if that matters.
+    write: Callable[[SummaryRequest], str] | None = None
     # What happens while it works.
     meanwhile: Callable[[], object] = lambda: None
 
@@ -57,7 +59,8 @@ class Model:
         self.meanwhile()
         if self.failure is not None:
             raise self.failure
-        return SummaryDraft(text=f"Written by a model, number {len(self.requests)}.", model="a-model")
+        text = f"Written by a model, number {len(self.requests)}." if self.write is None else self.write(request)
+        return SummaryDraft(text=text, model="a-model")
 
 
 def asking_only(model: Any, built: Any) -> Any:

@@ -9,12 +9,12 @@ from django.db import connection
 from compaction.models import CompactionRun
 from compaction.sources import read_slots, read_sources
 from compaction.summarizing.escalation import Escalation
-from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import Outcome, Reason
 from conversations.audit import AuditLog
 from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import ContextItem, Message, MessagePart, Summary
 from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart, PartType, Role, SummaryKind
+from tests.compaction.model_settings import Model
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 
 pytestmark = pytest.mark.django_db
@@ -138,19 +138,11 @@ def test_tool_calls_and_their_results_are_compacted_together(engine):
         assert all(calls.filter(tool_call_id=part.tool_call_id).count() == 2 for part in calls)
 
 
-class Silent:
-    """A summarizer whose texts are empty."""
-
-    name = "silent"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        return SummaryDraft(text="", model=self.name)
-
-
 def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
     conversation = a_talk()
     built = engine()
-    empty = Escalation(chain=(Silent(),), last_resort=Silent(), count_tokens=built.store.tokens.count)
+    silent = Model(write=lambda request: "")
+    empty = Escalation(chain=(silent,), last_resort=silent, count_tokens=built.store.tokens.count)
 
     result = replace(built, escalation=empty).compact(conversation_id=conversation.conversation_id)
 
@@ -196,20 +188,12 @@ def test_a_conversation_may_have_batches_of_its_own(engine):
     assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])
 
 
-class Wordy:
-    """A summarizer whose texts have about twice as many tokens as their target."""
-
-    name = "wordy"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        return SummaryDraft(text="word " * int(1.9 * request.target_tokens), model=self.name)
-
-
 def test_a_conversation_may_have_a_factor_over_the_target_of_its_own(engine):
     own, other = a_talk(), a_talk()
     a_store().configure_conversation(conversation_id=own.conversation_id, overrides={"target_factor": 2.0})
     built = engine(leaf_target_tokens=100)
-    wordy = replace(built, escalation=replace(built.escalation, chain=(Wordy(),)))
+    twice_as_long = Model(write=lambda request: "word " * int(1.9 * request.target_tokens))
+    wordy = replace(built, escalation=replace(built.escalation, chain=(twice_as_long,)))
 
     for each in (own, other):
         wordy.compact(conversation_id=each.conversation_id)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from compaction.summarizing.escalation import Accepted, Escalation, Lack
 from compaction.summarizing.extractive.telegraphic_summarizer import TelegraphicSummarizer
 from compaction.summarizing.output_checks import Refusal, Rejected
-from compaction.summarizing.summarizer import SourceMessage, SummaryDraft, SummaryRequest
+from compaction.summarizing.summarizer import SourceMessage, SummaryRequest
 from conversations.types import Level
+from tests.compaction.model_settings import Model
 
 
 def count_words(text: str) -> int:
@@ -21,27 +21,19 @@ SOURCES = tuple(
 )
 
 
-@dataclass
-class Scripted:
-    """Answers with as many words as its script says for the level it is asked at; keeps what it was asked."""
-
-    words: dict[Level, int]
-    asked: list[SummaryRequest] = field(default_factory=list)
-    name: str = "scripted"
-
-    def summarize(self, request: SummaryRequest) -> SummaryDraft:
-        self.asked.append(request)
-        return SummaryDraft(text="word " * self.words[request.level], model=self.name)
+def scripted(name: str = "scripted", **words: int) -> Model:
+    """A model that answers with so many words at each level."""
+    return Model(name=name, write=lambda request: "word " * words[request.level])
 
 
 def escalate(normal: int, aggressive: int, **options: Any) -> tuple[Level, list[SummaryRequest]]:
-    model = Scripted({Level.NORMAL: normal, Level.AGGRESSIVE: aggressive})
+    model = scripted(normal=normal, aggressive=aggressive)
     escalation = Escalation(chain=(model,), last_resort=TelegraphicSummarizer(), count_tokens=count_words)
     request = SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words, **options)
     accepted = escalation.summarize(request)
     assert accepted is not None
     assert accepted.tokens == count_words(accepted.draft.text)
-    return accepted.level, model.asked
+    return accepted.level, model.requests
 
 
 @pytest.mark.parametrize(("factor", "most"), [({}, 150), ({"target_factor": 1.0}, 100), ({"target_factor": 3.0}, 300)])
@@ -62,9 +54,7 @@ def test_when_nothing_is_acceptable_the_deterministic_level_ends_it(length):
 def test_a_source_shorter_than_any_summary_has_none():
     source = SourceMessage(source_id="msg_1", seq=1, role="user", text="ok")
     escalation = Escalation(
-        chain=(Scripted({Level.NORMAL: 5, Level.AGGRESSIVE: 5}),),
-        last_resort=Scripted({Level.DETERMINISTIC: 5}),
-        count_tokens=count_words,
+        chain=(scripted(normal=5, aggressive=5),), last_resort=scripted(deterministic=5), count_tokens=count_words
     )
 
     assert escalation.summarize(SummaryRequest(sources=(source,), target_tokens=10, count_tokens=count_words)) is None
@@ -80,25 +70,20 @@ def escalated(*chain: Any, models: tuple[str, ...]) -> Accepted:
 
 
 def test_a_rejected_answer_leads_to_the_next_level_and_not_to_the_next_model():
-    class Chatty(Scripted):
-        def summarize(self, request: SummaryRequest) -> SummaryDraft:
-            raise Rejected(Refusal.CHATTY)
+    chatty = Model(Rejected(Refusal.CHATTY), name="first")
+    second = scripted("second", normal=90, aggressive=40)
 
-    second = Scripted({Level.NORMAL: 90, Level.AGGRESSIVE: 40}, name="second")
-
-    accepted = escalated(Chatty({}, name="first"), second, models=("first", "second"))
+    accepted = escalated(chatty, second, models=("first", "second"))
 
     assert (accepted.level, accepted.lack) == (Level.DETERMINISTIC, Lack.REJECTED)
     assert accepted.failures == ("first normal: chatty", "first aggressive: chatty")
-    assert second.asked == []
+    assert second.requests == []
 
 
 def test_a_text_that_a_column_cannot_hold_is_made_one_that_it_can():
-    class Careless(Scripted):
-        def summarize(self, request: SummaryRequest) -> SummaryDraft:
-            return SummaryDraft(text="NUL \x00 and half \ud800 a character", model="careless")
+    careless = Model(write=lambda request: "NUL \x00 and half \ud800 a character")
 
-    accepted = escalated(Careless({}), models=())
+    accepted = escalated(careless, models=())
 
     assert accepted.draft.text == "NUL \ufffd and half \ufffd a character"
 
