@@ -8,6 +8,7 @@ import pytest
 
 from compaction.background.jobs import job_due
 from compaction.engine import CompactionEngine
+from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
 from tests.compaction.model_settings import Clock, Worker, models
 
@@ -29,13 +30,15 @@ def worker(db: None) -> Callable[..., Worker]:
 
 
 @pytest.fixture
-def wake_ups() -> Iterator[list[tuple[int, float]]]:
-    """The wake-ups that were sent: job and delay."""
-    heard: list[tuple[int, float]] = []
+def wake_ups() -> Iterator[list[tuple[int | str | None, float]]]:
+    """The wake-ups that were sent: job or plan, and delay."""
+    heard: list[tuple[int | str | None, float]] = []
 
-    def hear(*, job_id: int, delay_seconds: float, **_: object) -> None:
-        heard.append((job_id, delay_seconds))
+    def hear(*, delay_seconds: float, job_id: int | None = None, plan_id: str | None = None, **_: object) -> None:
+        heard.append((job_id or plan_id, delay_seconds))
 
-    job_due.connect(hear)
+    for due in (job_due, plan_due):
+        due.connect(hear)
     yield heard
-    job_due.disconnect(hear)
+    for due in (job_due, plan_due):
+        due.disconnect(hear)

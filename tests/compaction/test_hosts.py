@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from compaction.models import CompactionBoundary, CompactionJob
 from compaction.params import BoundaryParams, CoverageParams, FlushParams
-from compaction.run import compaction_lock
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import BoundaryRecord, FlushResult, Outcome, Reason
@@ -20,6 +17,7 @@ from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
+from tests.compacting import another_session_compacts
 from tests.compaction.hosting import a_talk, append, hosts
 from tests.conversations.appending import at_once
 from tests.factories import a_store
@@ -114,17 +112,10 @@ def test_a_flush_beside_another_compaction_is_busy_and_records_nothing(committed
     talk = a_talk()
     service = hosts()
 
-    def flush() -> FlushResult:
-        try:
-            return service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        with compaction_lock(talk.conversation_id), pytest.raises(ConversationBusy) as busy:
-            pool.submit(flush).result()
-        recorded_while_busy = service.list_boundaries(conversation_id=talk.conversation_id)
-        later = pool.submit(flush).result()
+    with another_session_compacts(talk.conversation_id), pytest.raises(ConversationBusy) as busy:
+        service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
+    recorded_while_busy = service.list_boundaries(conversation_id=talk.conversation_id)
+    later = service.flush(conversation_id=talk.conversation_id, host_reference="compaction-7")
 
     assert busy.value.retryable
     assert recorded_while_busy == []

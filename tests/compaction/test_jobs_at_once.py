@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any
 
 import psycopg
 import pytest
@@ -19,7 +17,6 @@ from compaction.background import jobs
 from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.models import CompactionJob
-from compaction.run import compaction_lock
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
@@ -27,20 +24,11 @@ from conversations.models import Summary
 from conversations.types import NewMessage, Role
 from conversations.work.queue import MAX_ATTEMPTS
 from integrity.scans.scan_rows import scan_due
+from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
 
 LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
-
-
-@contextmanager
-def elsewhere() -> Iterator[Any]:
-    """Another worker, with a connection of its own: what it is told to do is begun at once."""
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            yield pool.submit
-        finally:
-            pool.submit(connection.close)
 
 
 def test_while_a_job_is_at_work_the_next_of_its_conversation_waits_and_is_woken_at_its_end(committed_db, wake_ups):
@@ -91,13 +79,12 @@ def test_a_conversation_that_somebody_else_compacts_for_long_costs_its_job_no_at
     job_id = jobs.request(conversation_id=conversation_id, reason=Reason.MANUAL)
     worker = CompactionWorker.from_settings()
 
-    with elsewhere() as submit:
-        with compaction_lock(conversation_id):
-            for _ in range(MAX_ATTEMPTS + 1):
-                assert submit(worker.work, job_id=job_id).result()
-                past = timezone.now() - timedelta(seconds=1)
-                CompactionJob.objects.update(run_after=past, leased_until=past)
-        submit(worker.work, job_id=job_id).result()
+    with another_session_compacts(conversation_id):
+        for _ in range(MAX_ATTEMPTS + 1):
+            assert worker.work(job_id=job_id)
+            past = timezone.now() - timedelta(seconds=1)
+            CompactionJob.objects.update(run_after=past, leased_until=past)
+    worker.work(job_id=job_id)
 
     assert CompactionJob.objects.get(pk=job_id).state == JobState.DONE
 

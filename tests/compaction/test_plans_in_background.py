@@ -8,7 +8,7 @@ import pglock
 import pytest
 
 from compaction.models import CompactionPlan, CompactionRun
-from compaction.plans.plan_store import CompactionPlans, PlanExecuted, plan_due
+from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
 
@@ -22,24 +22,11 @@ def plans() -> CompactionPlans:
     return CompactionPlans.from_settings(Scope(a_workspace().pk))
 
 
-@pytest.fixture
-def woken():
-    """The plans for which a worker is woken, with the delay."""
-    heard: list[tuple[str, float]] = []
-
-    def hear(*, plan_id: str, delay_seconds: float, **_: object) -> None:
-        heard.append((plan_id, delay_seconds))
-
-    plan_due.connect(hear)
-    yield heard
-    plan_due.disconnect(hear)
-
-
 def a_plan(plans: CompactionPlans) -> str:
     return plans.plan(conversation_id=a_conversation(*TEXTS).conversation_id).plan_id
 
 
-def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, woken):
+def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, wake_ups):
     plan_id = a_plan(plans)
 
     told = plans.request_execution(plan_id=plan_id)
@@ -47,32 +34,32 @@ def test_a_request_waits_and_wakes_a_worker_who_carries_it_out_once(plans, woken
     plans.execute_queued(plan_id=plan_id)
 
     assert told.requested_at is not None and told.executed_at is None
-    assert woken == [(plan_id, 0.0)]
+    assert wake_ups == [(plan_id, 0.0)]
     assert CompactionRun.objects.get().run_id == plans.get_plan(plan_id=plan_id).run_id
     with pytest.raises(PlanExecuted):
         plans.request_execution(plan_id=plan_id)
 
 
-def test_a_lost_wake_up_is_found_by_the_sweep(plans, woken):
+def test_a_lost_wake_up_is_found_by_the_sweep(plans, wake_ups):
     waiting, _ = a_plan(plans), a_plan(plans)
     plans.request_execution(plan_id=waiting)
-    woken.clear()
+    wake_ups.clear()
 
     plans.sweep()
 
-    assert woken == [(waiting, 0.0)]
+    assert wake_ups == [(waiting, 0.0)]
 
 
-def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, woken, monkeypatch):
+def test_while_another_compaction_is_at_work_the_plan_goes_on_waiting(plans, wake_ups, monkeypatch):
     plan_id = a_plan(plans)
     plans.request_execution(plan_id=plan_id)
-    woken.clear()
+    wake_ups.clear()
 
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(pglock, "advisory", lambda *_, **__: nullcontext(enter_result=False))
         plans.execute_queued(plan_id=plan_id)
 
-    assert [each for each, delay in woken if delay > 0] == [plan_id]
+    assert [each for each, delay in wake_ups if delay > 0] == [plan_id]
     assert CompactionPlan.objects.waiting().get().plan_id == plan_id
 
 
