@@ -14,7 +14,6 @@ from compaction.llm.types import (
     BadAnswer,
     ContextLength,
     ModelFailed,
-    Prompt,
     Protocol,
     RateLimited,
     Refused,
@@ -25,12 +24,7 @@ from compaction.summarizing.summarizer_chain import LanguageModelSummarizer
 from conversations.content.tokens import estimate
 from tests.compaction import vendor as behaviour
 from tests.compaction.summarizing import said
-from tests.compaction.vendor import Vendor, failing, good, rate_limited, refusing, replying, saying
-
-PROMPT = Prompt(
-    system="Be brief, in about 40 words.",
-    user="<source-n1>\n[2026-03-07 14:02 UTC | user]\nThe port was 5433.\n</source-n1>",
-)
+from tests.compaction.vendor import PROMPT, Vendor, failing, good, rate_limited, refusing, replying, saying
 
 both_protocols = pytest.mark.parametrize("protocol", list(Protocol))
 

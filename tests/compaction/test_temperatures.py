@@ -9,7 +9,7 @@ import pytest
 from compaction.llm.client import ModelClient
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.guards import guarded_client
-from compaction.llm.types import Misconfigured, Prompt, Protocol, Refused
+from compaction.llm.types import Misconfigured, Protocol, Refused
 from compaction.models import ModelEndpoint
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summarizer_chain import escalation_of
@@ -17,14 +17,10 @@ from conversations.content.tokens import TokenEstimator, estimate
 from conversations.types import Level
 from tests.compaction.model_settings import models
 from tests.compaction.summarizing import said
-from tests.compaction.vendor import Vendor, chats, refuses_temperature, replying, saying
+from tests.compaction.vendor import PROMPT, Vendor, chats, refuses_temperature, replying, saying
 from tests.lcmsite.callers import lcm
 
-PROMPT = Prompt(
-    system="Be brief, in about 40 words.",
-    user="<source-n1>\n[2026-03-07 14:02 UTC | user]\nThe port was 5433.\n</source-n1>",
-    temperature=0.2,
-)
+WARM = replace(PROMPT, temperature=0.2)
 
 
 def sent_to(vendor: Vendor) -> list[float | None]:
@@ -66,7 +62,7 @@ def test_a_refusal_is_remembered_until_the_model_changes_or_is_reset(settings):
     def sent() -> list[float | None]:
         with Vendor(refuses_temperature) as vendor:
             settings.LCM |= {"chat_url": vendor.url}
-            guarded_client("chat").complete(PROMPT)
+            guarded_client("chat").complete(WARM)
         return sent_to(vendor)
 
     settings.LCM = {"chat_model": "thinks"}
@@ -99,7 +95,7 @@ def test_only_an_answer_without_a_temperature_shows_that_it_was_what_was_refused
     with Vendor(answer) as vendor:
         settings.LCM = {"chat_url": vendor.url, "chat_model": "small"}
         with pytest.raises(Refused):
-            guarded_client("chat").complete(PROMPT)
+            guarded_client("chat").complete(WARM)
 
     assert sent_to(vendor) == sent
     assert ModelEndpoint.objects.get().temperature_refused_by == ""
@@ -107,6 +103,6 @@ def test_only_an_answer_without_a_temperature_shows_that_it_was_what_was_refused
 
 def test_a_prompt_without_a_temperature_sends_none():
     with Vendor() as vendor:
-        ModelClient(endpoint=vendor.endpoint()).complete(replace(PROMPT, temperature=None))
+        ModelClient(endpoint=vendor.endpoint()).complete(PROMPT)
 
     assert sent_to(vendor) == [None]

@@ -19,13 +19,19 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from compaction.llm.types import Endpoint, Protocol
+from compaction.llm.types import Endpoint, Prompt, Protocol
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
 
 # Nobody waits longer than this for a server that hangs, whatever goes wrong with the one who asks.
 _LONGEST_HANG = 30.0
 # How many names of its source a good summary says.
 _NAMES_SAID = 3
+
+# A prompt that it can answer.
+PROMPT = Prompt(
+    system="Be brief, in about 40 words.",
+    user="<source-n1>\n[2026-03-07 14:02 UTC | user]\nThe port was 5433.\n</source-n1>",
+)
 
 
 @dataclass(frozen=True)
