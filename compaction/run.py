@@ -136,16 +136,13 @@ class Run:
         is_worth_a_row = bool(self.summaries or self.details) or outcome is Outcome.EXHAUSTED
         if is_worth_a_row:
             self.record(outcome)
-        self.log("compaction_finished", outcome=outcome.value, **self._figures)
+        # The measurements of the significance gate, if it skipped the run.
+        measured = self.details if outcome is Outcome.SKIPPED else {}
+        self.log("compaction_finished", outcome=outcome.value, **measured)
         run_id = self.row.run_id if is_worth_a_row else None
         return record_of(
             CompactionResult, self.row, reason=self.reason, outcome=outcome, run_id=run_id, details=self.details
         )
-
-    @property
-    def _figures(self) -> Mapping[str, Any]:
-        """The measurements of the significance gate, if it skipped the run."""
-        return {name: figures for name, figures in self.details.items() if name == "significance"}
 
     def compact(self) -> Outcome:
         """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
@@ -203,10 +200,10 @@ class Run:
             summaries=read_summary_texts(self.conversation_id),
             substantive_words=self.policy.substantive_words,
         )
-        is_insignificant = found.is_below(self.policy)
-        if is_insignificant:
-            self.details = {"significance": asdict(found)}
-        return is_insignificant
+        if not found.is_below(self.policy):
+            return False
+        self.details = {"significance": asdict(found)}
+        return True
 
     @cached_property
     def withheld(self) -> frozenset[str]:
