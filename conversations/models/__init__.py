@@ -1,10 +1,8 @@
 """Models of the store's tables."""
 
 from conversations.models.administration import AuditEntry, AuditHead, AuditLink, ColdBlock, Quarantine
-from conversations.models.conversation import ContextItem, Conversation, Project, Workspace
+from conversations.models.conversation import ContextItem, Conversation, HeadMove, JournalEntry, Project, Workspace
 from conversations.models.files import FileReference, LargeFile, Upload, UploadChunk
-from conversations.models.head_moves import HeadMove
-from conversations.models.journal_entries import JournalEntry
 from conversations.models.message import Message, MessagePart
 from conversations.models.summary import Summary, SummaryMessage, SummaryParent
 
