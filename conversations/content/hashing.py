@@ -23,6 +23,11 @@ from decimal import Decimal
 from typing import Any
 
 
+def json_hash(value: Any) -> bytes:
+    """Hash a value's canonical JSON."""
+    return hashlib.sha256(_CANONICAL.encode(value).encode("ascii")).digest()
+
+
 def content_hash(content: str) -> bytes:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
 
@@ -34,13 +39,12 @@ def erased_key(key: str) -> str:
 
 def part_hash(values: Mapping[str, Any]) -> bytes:
     """Hash a part's exact values by column name; null counts as absent."""
-    given = {name: value for name, value in values.items() if value is not None}
-    return hashlib.sha256(_CANONICAL.encode(given).encode("ascii")).digest()
+    return json_hash({name: value for name, value in values.items() if value is not None})
 
 
 def metadata_hash(metadata: Mapping[str, Any]) -> bytes | None:
     """Hash a message's exact metadata; None if they are empty."""
-    return hashlib.sha256(_CANONICAL.encode(metadata).encode("ascii")).digest() if metadata else None
+    return json_hash(metadata) if metadata else None
 
 
 def record_hash(
@@ -62,7 +66,7 @@ def record_hash(
         sealed["keys"] = keys
     if files:
         sealed["files"] = files
-    return hashlib.sha256(_CANONICAL.encode(sealed).encode("ascii")).digest()
+    return json_hash(sealed)
 
 
 def key_order(metadata: Mapping[str, Any], parts: Iterable[tuple[Any, Any]]) -> str | None:
@@ -114,11 +118,6 @@ def entry_hash(*, role: str, author: str | None, content: bytes, parts: Iterable
     for part in parts:
         digest.update(part)
     return digest.digest()
-
-
-def json_hash(value: Any) -> bytes:
-    """SHA-256 of a value's JSON with sorted keys, ASCII, and no blanks."""
-    return hashlib.sha256(_CANONICAL.encode(value).encode("ascii")).digest()
 
 
 def summary_hash(source_hashes: Iterable[str], text: str) -> bytes:
