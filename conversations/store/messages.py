@@ -28,7 +28,7 @@ from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
-from conversations.store.injected import BEGINNING, without_injected
+from conversations.store.injected import BEGINNING, Screened, without_injected
 from conversations.store.pages import Page, fitting
 from conversations.store.part_rows import part_row_of
 from conversations.store.read import erased_among, messages_after, messages_of
@@ -81,18 +81,15 @@ class MessageStore:
         message; Conflict `stale_head` if the head is not at `expected_seq`, unless all messages are already stored
         under their keys; Unavailable if a file cannot be stored.
         """
-        if any(map(_may_be_injected, messages)):
-            sent = without_injected(messages)
-            if not sent.messages:
-                conversation = self.scope.conversation(conversation_id)
-                return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
-            return replace(self._stored(expected_seq, conversation_id, sent.messages), skipped=sent.skipped)
-        return self._stored(expected_seq, conversation_id, messages)
-
-    def _stored(self, expected_seq: int | None, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
+        sent = without_injected(messages) if any(map(_may_be_injected, messages)) else Screened(tuple(messages))
+        if sent.skipped and not sent.messages:
+            conversation = self.scope.conversation(conversation_id)
+            return AppendResult(conversation_id, (), conversation.counters, skipped=sent.skipped)
         if expected_seq is None:
-            return self._append_now(conversation_id, messages)
-        return self._append_behind(expected_seq, conversation_id, messages)
+            result = self._append_now(conversation_id, sent.messages)
+        else:
+            result = self._append_behind(expected_seq, conversation_id, sent.messages)
+        return replace(result, skipped=sent.skipped)
 
     def _append_now(self, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         now = datetime.now(UTC)
