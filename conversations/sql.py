@@ -60,9 +60,9 @@ def bound(statement: str, values: Values) -> str:
     return psycopg.ClientCursor(connection.connection).mogrify(statement, values)
 
 
-def rows_as_planned(statement: str, *, binary: bool = False) -> list[tuple[Any, ...]]:
+def rows_as_planned(statement: str) -> list[tuple[Any, ...]]:
     """Return all rows of a statement from `bound`, planned for its values."""
-    with prepared_cursor(kind=psycopg.Cursor, binary=binary) as cursor:
+    with prepared_cursor(kind=psycopg.Cursor) as cursor:
         cursor.execute(statement)
         return cursor.fetchall()
 

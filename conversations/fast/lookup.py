@@ -30,19 +30,13 @@ class OneRow(Generic[M]):
         statement, _ = example.values_list(*(each.attname for each in fields)).query.sql_with_params()
         return cls(example.model, statement, fields)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(each.attname for each in self.fields)
-
     def get(self, values: Sequence[Any]) -> M | None:
         """Run the query with these parameters; return the row, or None."""
         found = rows(self.statement, values)
-        return self.build(found[0]) if found else None
-
-    def build(self, values: Sequence[Any]) -> M:
-        """Build a model instance from values of `columns`, in that order."""
+        if not found:
+            return None
         read = [
             field.from_db_value(value, None, connection) if hasattr(field, "from_db_value") else value
-            for field, value in zip(self.fields, values, strict=True)
+            for field, value in zip(self.fields, found[0], strict=True)
         ]
-        return self.model.from_db(DEFAULT_DB_ALIAS, self.columns, read)
+        return self.model.from_db(DEFAULT_DB_ALIAS, [each.attname for each in self.fields], read)
