@@ -40,21 +40,14 @@ def flattened(parts: Iterable[NewPart]) -> str:
 
 
 def searchable(content: str, parts: Iterable[NewPart]) -> str:
-    """Join the content with the texts that only the parts have."""
-    return "\n".join(text for text in (content, text_beyond(content, parts)) if text)
+    """Join the content with the texts that only the parts have.
 
-
-def text_beyond(content: str, parts: Iterable[NewPart]) -> str:
-    """Return the texts of the parts that the content lacks.
-
-    Returns all texts if the comparison would take too long: a duplicate costs space, a missing text is never found.
+    Joins all texts if the comparison would take too long: a duplicate costs space, a missing text is never found.
     """
     parts = tuple(parts)
-    if len(content) * len(parts) > MOST_COMPARED:
-        content = ""
-    return "\n".join(
-        text for part in parts for value, text in _texts_of(part) if value not in content and text not in content
-    )
+    known = content if len(content) * len(parts) <= MOST_COMPARED else ""
+    texts = [text for part in parts for value, text in _texts_of(part) if value not in known and text not in known]
+    return "\n".join([content, *texts] if content else texts)
 
 
 def reasoning_in(parts: Iterable[NewPart]) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.content.flattening import flattened, text_beyond
+from conversations.content.flattening import flattened, searchable
 from conversations.models import Message
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
@@ -107,10 +107,10 @@ def test_what_the_content_says_already_is_not_counted_twice():
 def test_a_flattened_call_is_known_again_in_the_content():
     text = 'Let me see.\n[tool_call find_wombat] {"path": "deep/inner_module.rs"}'
 
-    assert text_beyond(text, [NewPart(PartType.TEXT, text_content="Let me see."), QUIET_CALL]) == ""
+    assert searchable(text, [NewPart(PartType.TEXT, text_content="Let me see."), QUIET_CALL]) == text
 
 
 def test_where_looking_would_take_long_nothing_is_left_out():
-    parts = [NewPart(PartType.TEXT, text_content="x")] * 2000
+    content, parts = "x" * 1_000_000, [NewPart(PartType.TEXT, text_content="x")] * 2000
 
-    assert text_beyond("x" * 1_000_000, parts) == "\n".join(["x"] * 2000)
+    assert searchable(content, parts) == "\n".join([content, *["x"] * 2000])
