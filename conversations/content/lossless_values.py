@@ -150,11 +150,6 @@ def _is_held(value: Any, *, as_json: bool) -> bool:
     return not isinstance(value, list | tuple) or all(is_storable(each) for each in value)
 
 
-def overlaid(columns: dict[str, Any], exact: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the columns with the exact values instead of their substitutes."""
-    return {**columns, **exact} if exact else columns
-
-
 def as_json(rows: Any) -> str:
     """Serialize rows, or one, for the database."""
     try:

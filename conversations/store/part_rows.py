@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 from conversations.content import hashing
-from conversations.content.lossless_values import is_bounded_decimal, overlaid, split
+from conversations.content.lossless_values import is_bounded_decimal, split
 from conversations.types import NewPart, PartType
 
 # The type of each column of a part, without None; `object` for JSON, which may have any type.
@@ -32,7 +32,7 @@ def part_row_of(part: NewPart) -> dict[str, Any]:
     columns, exact = split(values)
     if "step_cost" in values:
         columns["step_cost"] = format(values["step_cost"], "f")
-    columns["part_hash"] = hashing.part_hash(overlaid(values, exact)).hex()
+    columns["part_hash"] = hashing.part_hash(values | exact).hex()
     if exact:
         columns["exact"] = json.dumps(exact)
     return columns

@@ -11,13 +11,7 @@ from django.db import connection
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conversations.content.lossless_values import (
-    MOST_LEVELS,
-    is_storable,
-    overlaid,
-    split,
-    survives_jsonb,
-)
+from conversations.content.lossless_values import MOST_LEVELS, is_storable, split, survives_jsonb
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import append, full_part, stored
 from tests.conversations.strategies import as_json_says_it, json_of, plain_texts, texts
@@ -113,7 +107,7 @@ def test_the_columns_overlaid_with_what_is_exact_are_the_values_again(text, valu
 
     columns, exact = split(values)
 
-    again = overlaid(columns, json.loads(json.dumps(exact)))
+    again = columns | json.loads(json.dumps(exact))
     assert json.dumps(again) == json.dumps(as_json_says_it(values))
     assert all(map(is_storable, (columns["text_content"], *columns["patch_files"])))
     assert is_storable(json.loads(json.dumps(json.dumps(columns["metadata"], ensure_ascii=False))))
@@ -168,7 +162,7 @@ def test_a_value_may_be_nested_deeply_but_not_in_any_number_of_levels(around):
 
     columns, exact = split({"metadata": nested(MOST_LEVELS)})
 
-    assert overlaid(columns, exact) == json.loads(json.dumps({"metadata": nested(MOST_LEVELS)}))
+    assert columns | exact == json.loads(json.dumps({"metadata": nested(MOST_LEVELS)}))
     for levels in (MOST_LEVELS + 1, 100_000):
         with pytest.raises(ValueError, match="metadata is nested too deeply: it may have 200 levels"):
             split({"metadata": nested(levels)})
