@@ -4,8 +4,9 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Format a count: `1 message`, `2 messages`; pass an irregular `plural`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    """Format a count: `1 message`, `1,204 entries`; pass an irregular `plural`."""
+    regular = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural or regular}"
 
 
 def encodable(text: str) -> str:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from conversations.humanize import encodable
 from conversations.policy import StorePolicy
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _exact(text: str, encoding: str) -> int:
         return toktok.truncate(text, _NO_LIMIT, encoding)[1]
     except UnicodeEncodeError:
         # A lone surrogate, which tiktoken, too, counts as the replacement character.
-        return _exact(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), encoding)
+        return _exact(encodable(text), encoding)
 
 
 @lru_cache(maxsize=len(BUNDLED))

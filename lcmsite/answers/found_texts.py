@@ -270,7 +270,7 @@ def summary_of_context(context: AssembledContext) -> str:
     over = ", over budget" if context.over_budget else ""
     return (
         f"{counted(context.total_tokens, 'token')} of {context.budget:,}{over}; left out: "
-        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary', 'summaries')}, "
+        f"{counted(left_out.messages, 'message')} and {counted(left_out.summaries, 'summary')}, "
         f"{counted(left_out.tokens, 'token')}."
     )
 

@@ -217,7 +217,7 @@ def _(lineage: Lineage, screen: Screen) -> None:
         tokens = counted(node.token_count, "token")
         screen.heading(f"{'  ' * level}[{span(node)}] {node.kind}", node.summary_id, tokens)
         below += [(source, level + 1) for source in reversed(sources.get(summary_id, []))]
-    summaries, messages = counted(len(nodes), "summary", "summaries"), counted(lineage.message_count, "message")
+    summaries, messages = counted(len(nodes), "summary"), counted(lineage.message_count, "message")
     screen.note(f"{summaries} of {messages}; not summarized: {_spans(lineage.raw_messages)}.")
     for boundary in lineage.boundaries:
         when = cell(boundary.recorded_at)

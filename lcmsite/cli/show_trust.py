@@ -75,7 +75,7 @@ def _(report: LedgerReport, screen: Screen) -> None:
     screen.note(
         f"{counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
         f"{counted(report.counts.messages, 'message')}, "
-        f"{counted(report.counts.summaries, 'summary', 'summaries')}: "
+        f"{counted(report.counts.summaries, 'summary')}: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}."
     )
     screen.note(f"The last line_hash is {report.line_hash or 'none'}.")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Protocol, cast
 
-from conversations.files.exploration.glance import Seen, cut, number, shortened
+from conversations.files.exploration.glance import Seen, cut, shortened
+from conversations.humanize import counted
 
 SHOWN_ENTRIES = 30
 MOST_ENTRIES = 10_000
@@ -59,7 +60,7 @@ def explore_zip(seen: Seen) -> list[str]:
     with zipfile.ZipFile(seen.file) as archive:
         entries = archive.infolist()
     encrypted = sum(bool(entry.flag_bits & 1) for entry in entries)
-    notes = [f"{number(encrypted, 'entry')} encrypted"] if encrypted else []
+    notes = [f"{counted(encrypted, 'entry')} encrypted"] if encrypted else []
     return _described([(entry.filename, entry.file_size) for entry in entries], seen, notes=notes)
 
 
@@ -101,13 +102,13 @@ def _tar(file: Readable, seen: Seen) -> list[str]:
 def _described(entries: list[tuple[str, int]], seen: Seen, *, ending: str = "", notes: Iterable[str] = ()) -> list[str]:
     """Count and list names with their sizes, and warn of entries that may do harm."""
     unpacked = sum(size for _, size in entries)
-    lines = [f"{number(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked", *notes]
+    lines = [f"{counted(len(entries), 'entry')}{ending}, {unpacked:,} bytes unpacked", *notes]
     if unpacked > SUSPICIOUS_BYTES and unpacked > SUSPICIOUS_RATIO * seen.byte_size:
         lines.append(f"Beware: it unpacks to {unpacked // seen.byte_size:,} times its size, as a zip bomb does.")
     leaving = [name for name, _ in entries if _leaves(name)]
     if leaving:
         lines.append(
-            f"Beware: {number(len(leaving), 'name')} would leave the target directory, such as {cut(leaving[0])}"
+            f"Beware: {counted(len(leaving), 'name')} would leave the target directory, such as {cut(leaving[0])}"
         )
     shown = [f"  {cut(name, 120)} ({size:,})" for name, size in entries]
     return lines + shortened(shown, "entry", most=SHOWN_ENTRIES, indent="  ")

@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 
 from conversations.content.lossless_values import storable
 from conversations.files.exploration import archives, outlines, plain_text, structured, subprocess_parsers, tables
-from conversations.files.exploration.glance import MOST_CHARACTERS, Seen, cut, number
+from conversations.files.exploration.glance import MOST_CHARACTERS, Seen, cut
 from conversations.files.exploration.plain_text import looks_like_log
+from conversations.humanize import counted
 
 
 class FileKind(StrEnum):
@@ -220,8 +221,8 @@ def explore(seen: Seen, *, gist: plain_text.Gist | None = None) -> str:
         lines.append(f"It could not be explored: {', '.join(filter(None, (type(failure).__name__, _words(failure))))}.")
     facts = [
         kind.value,
-        number(seen.byte_size, "byte"),
-        *([number(seen.lines, "line")] if seen.text is not None else []),
+        counted(seen.byte_size, "byte"),
+        *([counted(seen.lines, "line")] if seen.text is not None else []),
     ]
     return storable(cut("\n".join([", ".join(facts), *lines]).replace("\r", ""), MOST_CHARACTERS))
 

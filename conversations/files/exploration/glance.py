@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
 
+from conversations.humanize import counted
+
 # The limits of an exploration.
 SECONDS = 5.0
 MOST_LINES = 60
@@ -81,11 +83,4 @@ def cut(text: str, most: int = MOST_LINE_CHARACTERS) -> str:
 def shortened(lines: list[str], noun: str, *, most: int = MOST_LINES, indent: str = "") -> list[str]:
     """Return the first lines, and a line that counts the others."""
     more = len(lines) - most
-    return [*lines[:most], *([f"{indent}… {number(more, noun)} more"] if more > 0 else [])]
-
-
-def number(count: int, noun: str) -> str:
-    """Format a count: `1 line`, `1,204 lines`."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
+    return [*lines[:most], *([f"{indent}… {counted(more, noun)} more"] if more > 0 else [])]

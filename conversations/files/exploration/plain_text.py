@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 
-from conversations.files.exploration.glance import Seen, cut, number, shortened
+from conversations.files.exploration.glance import Seen, cut, shortened
+from conversations.humanize import counted
 
 Gist = Callable[[str, int], str]
 
@@ -51,7 +52,7 @@ def explore_log(seen: Seen) -> list[str]:
                 first_error = line
         if seen.is_late:
             break
-    of = "" if seen.is_whole else f" (in the first {number(len(lines), 'line')})"
+    of = "" if seen.is_whole else f" (in the first {counted(len(lines), 'line')})"
     levels = ", ".join(f"{level} {counts[level]:,}" for level in _ORDER if counts[level])
     described = [f"levels{of}: {levels}"] if levels else []
     if first_error:
@@ -66,7 +67,7 @@ def beginning_and_end(seen: Seen, count: int) -> list[str]:
         return [cut(line) for line in first]
     last = [line for line in seen.ending.split("\n")[0 if seen.is_whole else 1 :] if line.strip()] or [seen.ending]
     between = max(seen.lines - 2 * count, 0)
-    gap = f"… {number(between, 'line')} …" if between else "…"
+    gap = f"… {counted(between, 'line')} …" if between else "…"
     return [*(cut(line) for line in first[:count]), gap, *(cut(line) for line in last[-count:])]
 
 
@@ -82,7 +83,7 @@ def explore_markdown(seen: Seen) -> list[str]:
         if opening.type == "heading_open"
     ]
     fences = sum(token.type == "fence" for token in tokens)
-    described = [number(fences, "code block")] if fences else []
+    described = [counted(fences, "code block")] if fences else []
     described += shortened(headings, "heading")
     if len(text) < len(seen.text or "") or not seen.is_whole:
         described.append(f"(headings of the first {len(text):,} characters)")

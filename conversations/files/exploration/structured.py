@@ -16,7 +16,8 @@ from xml.parsers import expat
 import pydantic_core
 import yaml
 
-from conversations.files.exploration.glance import MOST_LINES, Seen, cut, number
+from conversations.files.exploration.glance import MOST_LINES, Seen, cut
+from conversations.humanize import counted
 
 MOST_NODES = 20_000
 MOST_DEPTH = 6
@@ -47,7 +48,7 @@ class Shape:
                 least, most = min(self.lengths), max(self.lengths)
                 types.append(f"list of {least:,}" if least == most else f"list of {least:,} to {most:,}")
             elif kind == "object":
-                types.append(f"object of {number(self.key_count, 'key')}")
+                types.append(f"object of {counted(self.key_count, 'key')}")
             else:
                 types.append(kind)
         return " or ".join(types)
@@ -119,7 +120,7 @@ def _lines(shape: Shape, *, name: str, depth: int) -> Iterator[str]:
     for key, inner in shape.keys.items():
         yield from _lines(inner, name=key or '""', depth=depth + 1)
     if shape.key_count > len(shape.keys) and shape.keys:
-        yield f"{'  ' * (depth + 1)}… {number(shape.key_count - len(shape.keys), 'key')} more"
+        yield f"{'  ' * (depth + 1)}… {counted(shape.key_count - len(shape.keys), 'key')} more"
 
 
 def read_json(text: str, *, is_whole: bool) -> Any:
@@ -165,7 +166,7 @@ def explore_json_lines(seen: Seen) -> list[str]:
         except ValueError:
             rows.append("a line that is not JSON")
     lines = shape_of(rows, seen)
-    looked_at = "" if len(rows) == seen.lines else f" (of the first {number(len(rows), 'line')})"
+    looked_at = "" if len(rows) == seen.lines else f" (of the first {counted(len(rows), 'line')})"
     return [f"each line{looked_at}:", *lines[1:]] if lines[1:] else lines
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from conversations.files.exploration.glance import MOST_LINES, cut, number
+from conversations.files.exploration.glance import MOST_LINES, cut
+from conversations.humanize import counted
 
 SECONDS = 5
 MEMORY_BYTES = 1024**3
@@ -71,7 +72,7 @@ def _html(content: bytes) -> Iterator[str]:
 
     page = Headings()
     page.feed(content[:HTML_BYTES].decode("utf-8", "replace"))
-    counts = [number(page.counts[tag], noun) for tag, noun in _COUNTED.items() if tag in page.counts]
+    counts = [counted(page.counts[tag], noun) for tag, noun in _COUNTED.items() if tag in page.counts]
     if counts:
         yield ", ".join(counts)
     for tag, text in page.found:
@@ -93,7 +94,7 @@ def _pdf(content: bytes) -> Iterator[str]:
     if reader.is_encrypted:
         yield "encrypted"
         return
-    yield number(len(reader.pages), "page")
+    yield counted(len(reader.pages), "page")
     for name, value in list((reader.metadata or {}).items())[:12]:
         yield f"{str(name).removeprefix('/')}: {cut(' '.join(str(value).split()), 120)}"
     text = " ".join((reader.pages[0].extract_text() if len(reader.pages) else "").split())

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 
-from conversations.files.exploration.glance import Seen, cut, number
+from conversations.files.exploration.glance import Seen, cut
+from conversations.humanize import counted
 
 MOST_ROWS = 20_000
 MOST_COLUMNS = 50
@@ -67,14 +68,14 @@ def explore_table(seen: Seen) -> list[str]:
     header, body = _header(rows)
     all_read = seen.is_whole and len(rows) < MOST_ROWS and not broken
     count = len(body) if all_read else max(seen.lines - (body is not rows), 0)
-    lines = [f"{number(count, 'row')}{'' if all_read else ' at most'}, {number(len(header), 'column')}{broken}"]
+    lines = [f"{counted(count, 'row')}{'' if all_read else ' at most'}, {counted(len(header), 'column')}{broken}"]
     for at, name in enumerate(header[:MOST_COLUMNS]):
         values = [row[at].strip() for row in body if at < len(row)]
         lines.append(f"  {cut(name.strip() or f'column {at + 1}', 60)}: {_type_of(values)}")
     if len(header) > MOST_COLUMNS:
-        lines.append(f"  … {number(len(header) - MOST_COLUMNS, 'column')} more")
+        lines.append(f"  … {counted(len(header) - MOST_COLUMNS, 'column')} more")
     if len(body) < count:
-        lines.append(f"(types and examples are of the first {number(len(body), 'row')})")
+        lines.append(f"(types and examples are of the first {counted(len(body), 'row')})")
     return lines
 
 
