@@ -87,7 +87,8 @@ class LargeFileService:
         missing bytes. Bytes without a row are reused by the next file with this content.
         """
         # Imported here: it loads a dozen parsers, and most processes never store a file.
-        from conversations.files.exploration import Seen, explore, mime_type_of
+        from conversations.files.exploration.explorer import explore, mime_type_of
+        from conversations.files.exploration.glance import Seen
 
         digest = hashlib.sha256()
         with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.content.lossless_values import is_storable
-from conversations.files.exploration import Seen, explore, mime_type_of, subprocess_parsers
-from conversations.files.exploration.glance import MOST_CHARACTERS
+from conversations.files.exploration import subprocess_parsers
+from conversations.files.exploration.explorer import explore, mime_type_of
+from conversations.files.exploration.glance import MOST_CHARACTERS, Seen
 from tests.conversations.file_samples import HOSTILE, KINDS, LIES
 
 

@@ -1,6 +1,7 @@
-"""Describe a file in a short text, with the explorer for its kind; never fails.
+"""Describe a file in a few lines: its kind, size and structure; never fails.
 
-The kind is detected by the content, then by the name. If the two contradict each other, the text says so.
+The kind is detected by the content, then by the name. If the two contradict each other, the text says so. Time and
+memory are limited for any file.
 """
 
 from __future__ import annotations

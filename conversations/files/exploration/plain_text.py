@@ -1,4 +1,4 @@
-"""Describe logs, Markdown, HTML and plain text. Pure."""
+"""Describe logs, Markdown and plain text. Pure."""
 
 from __future__ import annotations
 
