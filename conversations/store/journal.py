@@ -115,8 +115,7 @@ class Journal(Scoped):
             JournalRecord(position, uuid, None if text is None else json.loads(text), recorded_at, erased_by_id)
             for position, uuid, text, recorded_at, erased_by_id, _ in found
         ]
-        is_cut = len(found) < limit and _has_more(values, found)
-        return Page(entries, more=is_cut)
+        return Page(entries, more=bool(found) and len(found) < found[0][-1])
 
     def list_subpaths(
         self, *, conversation_id: int, after_subpath: str | None = None, limit: int = 100
@@ -128,12 +127,6 @@ class Journal(Scoped):
         self.scope.conversation(conversation_id)
         values = {"id": conversation_id, "after": after_subpath, "limit": limit}
         return [Subpath(*row) for row in rows(_SQL["subpaths"], values)]
-
-
-def _has_more(values: Mapping[str, Any], found: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether more entries follow a page that was cut at its limit of bytes."""
-    last = found[-1][0] if found else values["after"]
-    return bool(found) and bool(rows(_SQL["page_of_entries"], {**values, "after": last, "limit": 1}))
 
 
 def _uuid_of(entry: Mapping[str, Any], place: int) -> str | None:

@@ -25,16 +25,18 @@ SELECT greatest((SELECT position FROM last), (SELECT max(position) FROM kept))
 
 -- name: page_of_entries
 -- A page of entries: as many as fit into `most_bytes`, but at least one; and the number of entries up to `limit`.
-SELECT position, uuid, entry, recorded_at, erased_by_id, count(*) OVER ()
+SELECT position, uuid, entry, recorded_at, erased_by_id, there
 FROM (
-    SELECT *, sum(octet_length(entry) + 200) OVER (ORDER BY position) AS total, row_number() OVER (ORDER BY position) AS place
+    SELECT *, sum(octet_length(entry) + 200) OVER in_order AS total, row_number() OVER in_order AS place,
+           count(*) OVER () AS there
     FROM (
         SELECT position, uuid, entry, recorded_at, erased_by_id FROM journal_entries
         WHERE conversation_id = %(id)s AND subpath = %(subpath)s AND position > %(after)s
         ORDER BY position LIMIT %(limit)s
     ) AS listed
+    WINDOW in_order AS (ORDER BY position)
 ) AS added
-WHERE place <= %(limit)s AND (coalesce(total, 0) <= %(most_bytes)s OR place = 1)
+WHERE coalesce(total, 0) <= %(most_bytes)s OR place = 1
 ORDER BY position
 
 -- name: subpaths
