@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,19 @@ class Covers(NamedTuple):
     messages: int
     tokens: int
     depth: int
+
+
+def circles(after: Mapping[str, str]) -> Iterator[str]:
+    """Yield a member of each circle, where following `after` leads back to itself."""
+    visited: set[str] = set()
+    for each in after:
+        path: set[str] = set()
+        while each in after and each not in visited:
+            visited.add(each)
+            path.add(each)
+            each = after[each]
+        if each in path:
+            yield each
 
 
 @dataclass
@@ -91,7 +104,8 @@ class SummaryCheck:
 
     def finish(self, file_ids: set[str]) -> None:
         """Check, at the end line, that every named summary and file had a line."""
-        self._require_no_cycle()
+        for each in circles({old: new for old, (_, new, _) in self._superseded.items()}):
+            self.findings.add("supersedes_itself", f"{each} supersedes itself, directly or through others")
         for old, (line, _, covers) in self._superseded.items():
             known = self._known.get(old)
             if known is None:
@@ -102,20 +116,6 @@ class SummaryCheck:
             self.findings.require(spans[0] == spans[1], "superseded_mismatch", sentence)
         for file_id in sorted(self.file_ids - file_ids):
             self.findings.add("unknown_file", f"a summary names {file_id}, which is missing")
-
-    def _require_no_cycle(self) -> None:
-        """Check that no summary supersedes itself through others."""
-        visited: set[str] = set()
-        for first in self._superseded:
-            path: set[str] = set()
-            each = first
-            while each in self._superseded and each not in visited:
-                visited.add(each)
-                path.add(each)
-                each = self._superseded[each][1]
-            self.findings.require(
-                each not in path, "supersedes_itself", f"{each} supersedes itself, directly or through others"
-            )
 
     def _sources_of(self, line: Line) -> list[Covers] | None:
         """Return the coverage of the sources; None, with a finding, if one is unknown."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from conversations.content import hashing
@@ -136,18 +136,3 @@ class SessionCheck:
             is_whole = sum(seqs) == last_seq
         sentence = f"{newest['summary_id']} does not reach each message of its branch up to its last_seq exactly once"
         self.findings.require(is_whole, "summary_range_mismatch", sentence)
-
-
-def require_no_circle(parents: Mapping[str, str], findings: Findings) -> None:
-    """Check that no conversation is its own parent through others."""
-    visited: set[str] = set()
-    for first in parents:
-        path: set[str] = set()
-        each = first
-        while each in parents and each not in visited:
-            visited.add(each)
-            path.add(each)
-            each = parents[each]
-        # A conversation that is directly its own parent has its finding already.
-        is_circle = each in path and parents[each] != each
-        findings.require(not is_circle, "parent_mismatch", f"{each[:80]!r} is its own parent through others")
