@@ -95,14 +95,14 @@ class Scope:
     def _one(self, model: type[M], noun: str, key: int | str, *, shown: Any = None) -> M:
         narrow = self.workspace_id is not None
         values = [model._meta.pk.get_prep_value(key), *([self.workspace_id] if narrow else [])]
-        found = None if _unaskable(key) else _by_key(model, narrow).get(values)
+        found = _by_key(model, narrow).get(values) if _is_askable(key) else None
         if found is None:
             raise not_found(noun, key if shown is None else shown)
         return found
 
     def find(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
         """Return the first row that matches the lookup; NotFound if none does."""
-        found = None if _unaskable(*lookup.values()) else self.narrow(rows.filter(**lookup)).first()
+        found = self.narrow(rows.filter(**lookup)).first() if all(map(_is_askable, lookup.values())) else None
         if found is None:
             raise not_found(noun, shown)
         return found
@@ -138,9 +138,6 @@ def not_found(noun: str, shown: Any) -> NotFound:
     return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
 
 
-def _unaskable(*values: Any) -> bool:
+def _is_askable(key: Any) -> bool:
     # A number beyond bigint or a text with NUL is no row's id, and PostgreSQL would refuse the query.
-    return any(
-        not -(2**63) <= value < 2**63 if isinstance(value, int) else "\x00" in value or not value.isprintable()
-        for value in values
-    )
+    return -(2**63) <= key < 2**63 if isinstance(key, int) else key.isprintable()

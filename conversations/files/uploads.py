@@ -168,8 +168,8 @@ class UploadService:
         return count
 
     def _upload(self, upload_id: str) -> Upload:
-        storable = upload_id.isprintable() and "\x00" not in upload_id
-        found = self.files.scope.narrow(Upload.objects.filter(pk=upload_id)).first() if storable else None
+        named = self.files.scope.narrow(Upload.objects.filter(pk=upload_id))
+        found = named.first() if upload_id.isprintable() else None
         if found is None:
             raise NotFound(f"There is no upload {upload_id[:80]!r} that you may see; unfinished uploads expire.")
         return found
