@@ -20,6 +20,7 @@ from conversations.audit import Act, AuditLog
 from conversations.content.large_texts.moving import restore_texts
 from conversations.errors import Conflict, Invalid, StaleHead, TooLarge
 from conversations.files.large_files import LargeFileService
+from conversations.formats.foreign_rows import as_it_came
 from conversations.models import Conversation, HeadMove
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
@@ -36,8 +37,6 @@ from conversations.types import (
     NewPart,
     OpenedConversation,
     ParentLink,
-    PartRecord,
-    PartType,
 )
 
 _SQL = load("conversations/branches/paths.sql")
@@ -134,8 +133,7 @@ class Branches:
         """
         conversation = self.store.scope.conversation(conversation_id)
         for message in _messages(conversation, conversation.head_seq):
-            parts = tuple(part for part in message.parts if not _is_note_of_compaction(part))
-            yield replace(message, parts=parts)
+            yield as_it_came(message)
 
     @transaction.atomic
     def fork_conversation(
@@ -205,17 +203,12 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
 
 def _copy(message: MessageRecord) -> NewMessage:
     # A part that compaction added belongs to a summary, and summaries are not copied.
-    kept = (part for part in message.parts if not _is_note_of_compaction(part))
     return NewMessage(
         role=message.role,
         content=message.content,
-        parts=tuple(NewPart(**{name: getattr(part, name) for name in PART_COLUMNS}) for part in kept),
+        parts=tuple(NewPart(**{name: getattr(part, name) for name in PART_COLUMNS}) for part in as_it_came(message).parts),
         author=message.author,
         created_at=message.created_at,
         idempotency_key=message.idempotency_key,
         metadata=message.metadata,
     )
-
-
-def _is_note_of_compaction(part: PartRecord) -> bool:
-    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic)

@@ -15,7 +15,7 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.errors import Conflict, Invalid, NotFound, StaleHead, TooLarge
 from conversations.models import ContextItem, Conversation, HeadMove, LargeFile, Message, Summary
 from conversations.scope import Scope
-from conversations.types import NewMessage, ParentLink, Role
+from conversations.types import NewMessage, NewPart, ParentLink, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
@@ -250,6 +250,19 @@ def test_a_fork_shares_the_past_and_goes_its_own_way():
     with pytest.raises(Conflict):
         branches().fork_conversation(conversation_id=source, session_id="fork", at_seq=4)
     assert_sound(fork.conversation_id)
+
+
+def test_a_fork_keeps_a_compaction_part_that_the_caller_gave():
+    source, store = a_conversation().conversation_id, a_store()
+    part = NewPart(PartType.COMPACTION, text_content="So far: seven boats.", is_synthetic=True)
+    store.append_messages(conversation_id=source, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+
+    fork = branches().fork_conversation(conversation_id=source, session_id="fork").conversation_id
+
+    [[theirs], [ours]] = (store.list_messages(conversation_id=each) for each in (fork, source))
+    assert [each.text_content for each in theirs.parts] == ["So far: seven boats."]
+    assert theirs.content_hash == ours.content_hash
+    assert list(branches().messages_on_path(conversation_id=source)) == [ours]
 
 
 def test_a_fork_of_an_abandoned_branch_holds_its_path(harbour):
