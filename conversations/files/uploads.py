@@ -127,15 +127,15 @@ class UploadService:
         Raises NotFound; Conflict while chunks are missing; Conflict `hash_differs` if the SHA-256 is not the announced
         one (abort the upload and start again); Unavailable if the storage fails.
         """
+        chunks = list(self._upload(upload_id).chunks.order_by("number"))
+        # Read after the chunks, which another call removes when it finishes the upload.
         upload = self._upload(upload_id)
         if upload.file_id is None:
-            chunks = list(upload.chunks.order_by("number"))
-            record = self._record(upload)
-            if record.chunks_missing:
-                expected = record.chunks_missing + record.chunks_received
+            missing = sorted(set(range(upload.chunk_count)) - {chunk.number for chunk in chunks})
+            if missing:
                 raise Conflict(
-                    f"Missing chunks: {record.chunks_missing:,} of {expected:,}. Send them, then finish the upload.",
-                    missing=list(record.missing),
+                    f"Missing chunks: {len(missing):,} of {upload.chunk_count:,}. Send them, then finish the upload.",
+                    missing=[number * upload.chunk_bytes for number in missing[:MOST_MISSING]],
                 )
             self._join(upload, chunks)
             upload = self._upload(upload_id)

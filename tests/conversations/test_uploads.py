@@ -91,6 +91,23 @@ def test_a_chunk_may_come_again_and_a_finish_too(uploads, begun):
         put(uploads, begun.upload_id, 0)
 
 
+def test_a_finish_that_another_one_overtakes_gets_the_same_file(uploads, begun, monkeypatch):
+    put(uploads, begun.upload_id, 0, 1000, 2000, 3000)
+    read, overtaking = UploadService._upload, []
+
+    def read_and_overtaken(self, upload_id):
+        found = read(self, upload_id)
+        if not overtaking:
+            overtaking.append("begun")
+            overtaking.append(self.finish(upload_id=upload_id))
+        return found
+
+    monkeypatch.setattr(UploadService, "_upload", read_and_overtaken)
+
+    assert uploads.finish(upload_id=begun.upload_id) == overtaking[-1]
+    assert LargeFile.objects.count() == 1
+
+
 def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     put(uploads, begun.upload_id, 0)
     kept = on_disk(tmp_path)
