@@ -7,9 +7,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from conversations.formats.documents import chatgpt, claude_ai, gemini, opencode, swe_agent, tau_bench
-from conversations.formats.documents.sessions import HostSession, SessionMessage
-
-__all__ = ["DOCUMENTS", "Document", "HostSession", "SessionMessage", "document_of"]
+from conversations.formats.documents.sessions import HostSession
 
 
 class Document(NamedTuple):
