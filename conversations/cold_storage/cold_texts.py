@@ -196,12 +196,9 @@ def cold_texts(block_ids: Iterable[int | None], texts: ColdTexts | None = None) 
 
 def until_settled(read: Callable[[], T]) -> T:
     """Call `read`; retry it if a block was removed; finally ColdBlockDamaged."""
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(_ATTEMPTS):
         try:
             return read()
-        except BlockGone:
-            continue
-    try:
-        return read()
-    except BlockGone as gone:
-        raise ColdBlockDamaged(gone.args[0], "it is missing") from gone
+        except BlockGone as found:
+            gone = found
+    raise ColdBlockDamaged(gone.args[0], "it is missing") from gone
