@@ -243,8 +243,7 @@ class UploadService:
                 storing(f"The chunk at {chunk.number * upload.chunk_bytes} cannot be read"),
                 self._storage.open(chunk.path) as file,
             ):
-                while piece := file.read(_PIECE):
-                    yield piece
+                yield from file.chunks(_PIECE)
 
     def _forget(self, upload: Upload) -> None:
         paths = [chunk.path for chunk in upload.chunks.all()]
