@@ -29,7 +29,7 @@ from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
 from conversations.sql import bigint, first_row
 from conversations.store.injected import BEGINNING, Screened, without_injected
-from conversations.store.pages import Page, fitting
+from conversations.store.pages import Page, fitting_messages
 from conversations.store.part_rows import part_row_of
 from conversations.store.read import erased_among, messages_after, messages_of
 from conversations.store.withheld import readable
@@ -224,7 +224,7 @@ class MessageStore:
         are listed, too, so the seqs have no gaps. A gap means that a row is missing from the database; `lcm check`
         reports it. Quarantined messages are listed without their texts. Raises NotFound.
         """
-        fit, more = fitting("messages_that_fit", conversation_id=conversation_id, after_seq=after_seq, limit=limit)
+        fit, more = fitting_messages(conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         found = messages_after(
             conversation_id, workspace_id=self.scope.workspace_id, after_seq=after_seq, limit=min(limit, fit)
         )

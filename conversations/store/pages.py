@@ -28,9 +28,9 @@ class Page(list[T]):
         self.more = more
 
 
-def fitting(name: str, **values: Any) -> tuple[int, bool]:
-    """Return how many rows of a statement fit into a page, and whether more follow."""
-    [(there, fit)] = rows(_FIT[name], {**values, "most_bytes": MOST_PAGE_BYTES})
+def fitting_messages(**values: Any) -> tuple[int, bool]:
+    """Return how many messages fit into a page, and whether more follow."""
+    [(there, fit)] = rows(_FIT["messages_that_fit"], {**values, "most_bytes": MOST_PAGE_BYTES})
     return max(1, fit), fit < there and there > 1
 
 
