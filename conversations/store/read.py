@@ -62,11 +62,10 @@ def _columns(names: Sequence[str]) -> str:
 
 
 _MESSAGES = load("conversations/messages.sql")
-# The columns of a part for `parts_in`; sorting such rows sorts by message and ordinal.
-PART = f"""{_columns(_USUAL)}, exact,
-    CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more"""
 # The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
-_PARTS = f"SELECT {PART} FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"
+_PARTS = f"""SELECT {_columns(_USUAL)}, exact,
+    CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more
+    FROM message_parts WHERE message_id = ANY((SELECT %s)::bigint[])"""
 _FILES = load("conversations/files.sql")["files_of_messages"]
 ROLES = {role.value: role for role in Role}
 PART_TYPES = {part_type.value: part_type for part_type in PartType}
@@ -125,8 +124,29 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
 
     `cold` has the blocks that were read already. Raises BlockGone: call this inside `cold_texts.until_settled`.
     """
-    # Sorted here, as the server would sort complete rows with their texts.
-    return parts_in(sorted(rows(_PARTS, [array(message_ids)], binary=True)), cold=cold)
+    # Sorted here, by message and ordinal, as the server would sort complete rows with their texts.
+    fetched = sorted(rows(_PARTS, [array(message_ids)], binary=True))
+    # For most rows this checks a single value, `exact`.
+    cold = cold_texts((row[-2][MARK] for row in fetched if row[-2] and is_cold(row[-2])), cold)
+    found: dict[int, list[PartRecord]] = defaultdict(list)
+    for *usual, exact, more in fetched:
+        stored: dict[str, Any] = dict(zip(_USUAL, usual, strict=True))
+        message_id = stored["message_id"]
+        stored["part_type"] = PART_TYPES[stored["part_type"]]
+        for name in ("tool_input", "metadata"):
+            if stored[name] is not None:
+                stored[name] = _decode(stored[name])[0]
+        if more is not None:
+            stored.update(_unusual(more))
+        if cold is not None and is_cold(exact):
+            texts, exact = cold.message(exact[MARK], message_id).values_of(stored["part_id"])
+            if texts.get("patch_files") is not None:
+                texts["patch_files"] = tuple(texts["patch_files"])
+            stored.update(texts)
+        if exact:
+            stored.update(exact)
+        found[message_id].append(record(PartRecord, stored))
+    return found
 
 
 def files_of(message_ids: Iterable[int]) -> dict[int, list[FileEntry]]:
@@ -147,42 +167,6 @@ def record_hash_of(message: MessageRecord, *, chained_parts: int, files: Sequenc
         keys=hashing.key_order(message.metadata, given),
         files=files,
     )
-
-
-def parts_in(fetched: Sequence[tuple[Any, ...]], *, cold: ColdTexts | None = None) -> dict[int, list[PartRecord]]:
-    """Build parts from rows of the columns `PART`, by message; raises BlockGone."""
-    found: dict[int, list[PartRecord]] = defaultdict(list)
-    cold = _with_blocks(fetched, cold)
-    for row in fetched:
-        *usual, exact, more = row
-        stored: dict[str, Any] = dict(zip(_USUAL, usual, strict=True))
-        message_id = stored["message_id"]
-        stored["part_type"] = PART_TYPES[stored["part_type"]]
-        for name in ("tool_input", "metadata"):
-            if stored[name] is not None:
-                stored[name] = _decode(stored[name])[0]
-        if more is not None:
-            stored.update(_unusual(more))
-        if cold is not None and is_cold(exact):
-            texts, exact = cold.message(exact[MARK], message_id).values_of(stored["part_id"])
-            if texts.get("patch_files") is not None:
-                texts["patch_files"] = tuple(texts["patch_files"])
-            stored.update(texts)
-        if exact:
-            stored.update(exact)
-        found[message_id].append(record(PartRecord, stored))
-    return found
-
-
-def _with_blocks(fetched: Sequence[tuple[Any, ...]], cold: ColdTexts | None) -> ColdTexts | None:
-    """Return `cold` with the blocks of cold parts added; None if no part is cold."""
-    # For most rows this checks a single value, `exact`.
-    marks = [row[-2] for row in fetched if row[-2] and is_cold(row[-2])]
-    if not marks:
-        return cold
-    texts = ColdTexts() if cold is None else cold
-    texts.read(each[MARK] for each in marks)
-    return texts
 
 
 def _unusual(more: str) -> dict[str, Any]:
