@@ -68,24 +68,24 @@ def rows_as_planned(statement: str) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def snapshot(*, generic_plans: bool = False, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+def snapshot(*, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Run the block in a read-only REPEATABLE READ transaction: one snapshot.
 
-    Inside an open transaction this does nothing: its isolation and settings apply. `generic_plans` has the server plan
-    each prepared statement once, for any values; `settings` are set on the server for the block.
+    Inside an open transaction this does nothing: its isolation and settings apply. `settings` are set on the server for
+    the block.
     """
     if connection.in_atomic_block or not connection.get_autocommit():
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
-            changes = {**settings, **(_GENERIC_PLANS if generic_plans else {})}
-            cursor.execute("; ".join([_SNAPSHOT, *(f"SET LOCAL {name} = {value}" for name, value in changes.items())]))
+            cursor.execute("; ".join([_SNAPSHOT, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())]))
         yield
 
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
+# Settings for a snapshot in which the server plans each prepared statement once, for any values.
+GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
 def array(ids: Iterable[int]) -> str:

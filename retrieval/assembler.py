@@ -16,7 +16,7 @@ from conversations.formats import RENDERERS
 from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import snapshot
+from conversations.sql import GENERIC_PLANS, snapshot
 from conversations.store.injected import MARK_TOKENS
 from conversations.store.injected import wrapped as as_injected
 from retrieval.assembly.assembled_items import read_items
@@ -218,7 +218,7 @@ class ContextAssembler:
     ) -> Iterator[tuple[Conversation, Sequence[FoundRow], Mapping[str, float]]]:
         """Yield the conversation, the hits and the lexemes of a query, in one snapshot."""
         if query is None or not query.strip():
-            with snapshot(generic_plans=True):
+            with snapshot(settings=GENERIC_PLANS):
                 yield self.scope.conversation(conversation_id), (), {}
             return
         grep = Grep(policy=self.limits, scope=self.scope)

@@ -8,7 +8,7 @@ from django.db import DataError, OperationalError, connection, transaction
 
 from conversations import sql
 from conversations.models import Workspace
-from conversations.sql import rows, snapshot, texts
+from conversations.sql import GENERIC_PLANS, rows, snapshot, texts
 from conversations.types import NewMessage, Role
 from lcmsite.ops.outages import is_outage
 from tests.factories import a_conversation, a_store
@@ -68,12 +68,12 @@ def test_a_snapshot_sees_one_moment_and_writes_nothing(committed_db):
     a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "two")])
 
 
-def test_generic_plans_are_for_one_snapshot_alone(committed_db):
+def test_settings_are_for_one_snapshot_alone(committed_db):
     before = rows(PLAN_MODE)
 
-    with snapshot(generic_plans=True):
+    with snapshot(settings=GENERIC_PLANS):
         within = rows(PLAN_MODE)
-    with transaction.atomic(), snapshot(generic_plans=True):
+    with transaction.atomic(), snapshot(settings=GENERIC_PLANS):
         inside_another = rows(PLAN_MODE)
 
     assert within == [("force_generic_plan",)]
