@@ -73,7 +73,7 @@ class UploadService:
             chunk_bytes=max(self.files.policy.upload_chunk_bytes, -(-byte_size // MOST_CHUNKS)),
             content_hash=None if sha256 is None else bytes.fromhex(sha256),
         )
-        return self._record(self._upload(upload.upload_id))
+        return self.get_upload(upload_id=upload.upload_id)
 
     def put_chunk(self, *, upload_id: str, offset: int, content: bytes) -> UploadRecord:
         """Store one chunk, in any order, with retries allowed.
@@ -101,11 +101,12 @@ class UploadService:
         if bytes(known.content_hash) != bytes(chunk.content_hash):
             raise Conflict(f"Other bytes are already stored at {offset}; abort the upload and begin another.")
         Upload.objects.filter(pk=upload_id).update(touched_at=timezone.now())
-        return self._record(self._upload(upload_id))
+        return self.get_upload(upload_id=upload_id)
 
     def get_upload(self, *, upload_id: str) -> UploadRecord:
         """Show the progress of an upload and its missing chunks. Raises NotFound."""
-        return self._record(self._upload(upload_id))
+        [record] = self._records([self._upload(upload_id)])
+        return record
 
     def list_uploads(
         self, *, conversation_id: int, before_upload: str | None = None, limit: int = 100
@@ -147,7 +148,7 @@ class UploadService:
         The file of a finished upload stays. Raises NotFound if there is no such upload.
         """
         upload = self._upload(upload_id)
-        record = self._record(upload)
+        [record] = self._records([upload])
         self._forget(upload)
         return record
 
@@ -173,10 +174,6 @@ class UploadService:
         if found is None:
             raise NotFound(f"There is no upload {upload_id[:80]!r} that you may see; unfinished uploads expire.")
         return found
-
-    def _record(self, upload: Upload) -> UploadRecord:
-        (record,) = self._records([upload])
-        return record
 
     def _records(self, uploads: Sequence[Upload]) -> list[UploadRecord]:
         """Return the progress of uploads, in their order."""
