@@ -14,19 +14,19 @@ from PIL import Image
 from pypdf import PdfWriter
 
 
-def a_pdf(pages: int = 3, title: str = "Harbour plans") -> bytes:
+def a_pdf() -> bytes:
     writer = PdfWriter()
-    for _ in range(pages):
+    for _ in range(3):
         writer.add_blank_page(width=200, height=200)
-    writer.add_metadata({"/Title": title, "/Author": "Ada"})
+    writer.add_metadata({"/Title": "Harbour plans", "/Author": "Ada"})
     target = io.BytesIO()
     writer.write(target)
     return target.getvalue()
 
 
-def an_image(kind: str = "PNG", size: tuple[int, int] = (40, 30)) -> bytes:
+def an_image(kind: str = "PNG") -> bytes:
     target = io.BytesIO()
-    Image.new("RGB", size, "navy").save(target, kind)
+    Image.new("RGB", (40, 30), "navy").save(target, kind)
     return target.getvalue()
 
 
@@ -48,19 +48,20 @@ def a_tar(entries: dict[str, bytes], mode: str = "w") -> bytes:
     return target.getvalue()
 
 
-def a_zip_bomb(megabytes: int = 520) -> bytes:
+def a_zip_bomb() -> bytes:
     target = io.BytesIO()
     with (
         zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("zeros", "w") as entry,
     ):
-        for _ in range(megabytes):
+        for _ in range(520):
             entry.write(bytes(1024 * 1024))
     return target.getvalue()
 
 
-def a_gzip_bomb(megabytes: int = 100) -> bytes:
+def a_gzip_bomb() -> bytes:
     """A packed tar archive with one long file of zeros."""
+    megabytes = 100
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     info = tarfile.TarInfo("zeros")
     info.size = megabytes * 1024 * 1024

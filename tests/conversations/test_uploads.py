@@ -29,11 +29,10 @@ CHUNK = 1000
 CONTENT = random.Random(7).randbytes(3 * CHUNK + 17)
 
 
-def a_service(root: Path, scope: Scope | None = None) -> UploadService:
-    scope = scope or Scope(a_workspace().pk)
+def a_service(root: Path) -> UploadService:
     policy = replace(FilePolicy(), upload_chunk_bytes=CHUNK, max_file_bytes=100_000)
-    files = LargeFileService(storage=WholeFileStorage(location=root), policy=policy, scope=scope)
-    return UploadService(files=files)
+    storage, scope = WholeFileStorage(location=root), Scope(a_workspace().pk)
+    return UploadService(files=LargeFileService(storage=storage, policy=policy, scope=scope))
 
 
 @pytest.fixture

@@ -69,12 +69,12 @@ def objects_in(ledger: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.splitlines()]
 
 
-def a_full_conversation(session_id: str = "everything") -> int:
+def a_full_conversation() -> int:
     """A conversation with something of every sort: hostile texts, tools, files, a boundary, summaries of summaries."""
     store, scope = a_store(), Scope(a_workspace().pk)
     conversation_id = a_conversation(
         *(f"Message {n} about the harbour and its seven boats. " * 10 for n in range(60)),
-        session_id=session_id,
+        session_id="everything",
         title="Harbour \u00e9",
         metadata={"b": 1.5, "a": ["\u4e2d", None]},
         overrides={"fresh_tail_count": 4, "large_file_tokens": 4000},

@@ -44,9 +44,9 @@ NOT_KEPT: dict[Any, set[str]] = {
 }
 
 
-def rows_of_conversation(session_id: str) -> dict[Any, list[dict[str, Any]]]:
+def rows_of_conversation() -> dict[Any, list[dict[str, Any]]]:
     """All rows, as far as an import can keep them, with seqs in the place of ids of messages."""
-    conversation_id = Conversation.objects.get(session_id=session_id).pk
+    conversation_id = Conversation.objects.get(session_id="everything").pk
     seqs = dict(Message.objects.filter(conversation_id=conversation_id).values_list("pk", "seq"))
     found = {}
     for model, without in NOT_KEPT.items():
@@ -61,7 +61,7 @@ def rows_of_conversation(session_id: str) -> dict[Any, list[dict[str, Any]]]:
 
 
 def test_export_of_the_copy_is_byte_for_byte_the_same_and_so_is_every_row_and_file(conversation_id, tmp_path, settings):
-    before = rows_of_conversation("everything")
+    before = rows_of_conversation()
     ledger = exported(conversation_id)
     another_database()
     settings.MEDIA_ROOT = tmp_path / "another disk"
@@ -71,7 +71,7 @@ def test_export_of_the_copy_is_byte_for_byte_the_same_and_so_is_every_row_and_fi
     assert exported(copy.conversation_id) == ledger
     assert LargeFileService.from_settings().read(file_id=LargeFile.objects.get(file_name="boats.csv").file_id) == BOATS
     assert IntegrityChecker.from_settings().run().is_clean
-    after = rows_of_conversation("everything")
+    after = rows_of_conversation()
     assert [name for name in before if after[name] != before[name]] == []
     assert all(before.values())
     act = AuditEntry.objects.get(act="import_ledger")

@@ -23,11 +23,6 @@ from tests.conversations.ledger.ledgers import objects_in, verified
 ZEROS = "0" * 64
 
 
-@pytest.fixture
-def ledger(full_ledger: bytes) -> bytes:
-    return full_ledger
-
-
 def with_part(objects: Objects, part_type: str) -> dict[str, Any]:
     parts = (part for each in objects if each["type"] == "message" for part in each["parts"])
     return next(part for part in parts if part["part_type"] == part_type)
@@ -220,14 +215,14 @@ TAMPERINGS: dict[str, tuple[Forge, str]] = {
 }
 
 
-def test_both_verifiers_accept_what_was_exported(ledger):
-    report = verified(ledger)
+def test_both_verifiers_accept_what_was_exported(full_ledger):
+    report = verified(full_ledger)
 
-    assert (report.findings, report.is_clean, report.lines) == ((), True, len(ledger.splitlines()))
-    assert vars(report.counts) == objects_in(ledger)[-1]["counts"]
+    assert (report.findings, report.is_clean, report.lines) == ((), True, len(full_ledger.splitlines()))
+    assert vars(report.counts) == objects_in(full_ledger)[-1]["counts"]
     # Something of every sort is in it.
     assert min(vars(report.counts).values()) >= 1
-    assert accepts(ledger)
+    assert accepts(full_ledger)
 
 
 def test_the_verifier_is_short_and_imports_nothing_of_ours():
@@ -238,9 +233,9 @@ def test_the_verifier_is_short_and_imports_nothing_of_ours():
     assert modules <= sys.stdlib_module_names
 
 
-def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(ledger, tmp_path):
-    (tmp_path / "whole.jsonl").write_bytes(ledger)
-    (tmp_path / "altered.jsonl").write_bytes(ledger.replace(b'"role":"user"', b'"role":"tool"', 1))
+def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(full_ledger, tmp_path):
+    (tmp_path / "whole.jsonl").write_bytes(full_ledger)
+    (tmp_path / "altered.jsonl").write_bytes(full_ledger.replace(b'"role":"user"', b'"role":"tool"', 1))
 
     def verdict(*arguments: str) -> tuple[int, str, str]:
         ran = subprocess.run(
@@ -252,7 +247,7 @@ def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(
     held, said, _ = verdict(program, "whole.jsonl")
     altered, nothing, why = verdict(program, "altered.jsonl")
 
-    assert (held, objects_in(ledger)[-1]["line_hash"] in said) == (0, True)
+    assert (held, objects_in(full_ledger)[-1]["line_hash"] in said) == (0, True)
     assert (altered, nothing, why.startswith("Not everything holds")) == (1, "", True)
     # Who names no file, or has Python pass over assertions, is not told that anything holds.
     assert [verdict(program)[:2], verdict("-O", program, "altered.jsonl")[:2]] == [(1, ""), (1, "")]
@@ -260,12 +255,12 @@ def test_the_verifier_run_as_a_program_tells_a_whole_ledger_from_an_altered_one(
 
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_a_tampering_shows_by_the_line_hashes_and_even_if_they_were_made_anew(ledger, objects, tampering):
+def test_a_tampering_shows_by_the_line_hashes_and_even_if_they_were_made_anew(full_ledger, objects, tampering):
     tamper, code = TAMPERINGS[tampering]
     tamper(objects)
     left = b"".join(json.dumps(each, separators=(",", ":")).encode("ascii") + b"\n" for each in objects)
     forged = bytes_of(objects)
-    assert forged != ledger
+    assert forged != full_ledger
 
     report = verified(forged)
 
@@ -277,27 +272,32 @@ def test_a_tampering_shows_by_the_line_hashes_and_even_if_they_were_made_anew(le
 
 
 @pytest.mark.thorough
-def test_every_flipped_bit_shows(ledger):
+def test_every_flipped_bit_shows(full_ledger):
     chance = random.Random(5)
-    for place in chance.sample(range(len(ledger)), 60):
-        forged = bytearray(ledger)
+    for place in chance.sample(range(len(full_ledger)), 60):
+        forged = bytearray(full_ledger)
         forged[place] ^= 1 << chance.randrange(8)
 
         assert not verified(bytes(forged)).is_clean, place
         assert not accepts(bytes(forged)), place
 
 
-def test_every_way_to_cut_the_end_off_shows(ledger):
-    lines = ledger.splitlines(keepends=True)
-    cuts = [b"", *(b"".join(lines[:length]) for length in range(1, len(lines), 19)), ledger[:-1], ledger[:-100]]
+def test_every_way_to_cut_the_end_off_shows(full_ledger):
+    lines = full_ledger.splitlines(keepends=True)
+    cuts = [
+        b"",
+        *(b"".join(lines[:length]) for length in range(1, len(lines), 19)),
+        full_ledger[:-1],
+        full_ledger[:-100],
+    ]
 
     for cut in cuts:
         assert "truncated" in verified(cut).by_code
         assert not accepts(cut)
 
 
-def test_lines_that_belong_elsewhere_show(ledger):
-    lines = ledger.splitlines(keepends=True)
+def test_lines_that_belong_elsewhere_show(full_ledger):
+    lines = full_ledger.splitlines(keepends=True)
     moved = [*lines[:3], lines[4], lines[3], *lines[5:]]
 
     for forged in (moved, [*lines, *lines], lines[1:], [*lines[:5], *lines[4:]]):
@@ -306,8 +306,8 @@ def test_lines_that_belong_elsewhere_show(ledger):
         assert {"line_hash_mismatch", "unexpected_line"} & report.by_code.keys()
 
 
-def test_findings_name_the_line(ledger):
-    lines = ledger.splitlines(keepends=True)
+def test_findings_name_the_line(full_ledger):
+    lines = full_ledger.splitlines(keepends=True)
     lines[6] = lines[6].replace(b"harbour", b"Harbour", 1)
 
     report = verified(b"".join(lines))
