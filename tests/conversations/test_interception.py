@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import pytest
 from django.core.files.storage import default_storage
@@ -23,6 +22,7 @@ from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.conversations.appending import append
+from tests.conversations.strategies import as_json_says_it
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 
 pytestmark = pytest.mark.django_db
@@ -65,11 +65,6 @@ MESSAGES = {
 }
 
 
-def joined(text):
-    """As the store keeps it: the halves of a character make the character."""
-    return text and json.loads(json.dumps(text))
-
-
 @pytest.mark.parametrize("name", MESSAGES)
 def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     message = MESSAGES[name]
@@ -82,8 +77,8 @@ def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     assert appended.token_count < 3000
     assert "<large_file " in shown.content
     assert {moved.message_id for moved in result.moved} == {appended.message_id}
-    assert whole.content == joined(flattened(message.parts) if message.content is None else message.content)
-    assert [part.text_content for part in whole.parts] == [joined(part.text_content) for part in message.parts]
+    assert whole.content == as_json_says_it(flattened(message.parts) if message.content is None else message.content)
+    assert [part.text_content for part in whole.parts] == [as_json_says_it(part.text_content) for part in message.parts]
     assert [part.tool_output for part in whole.parts] == [part.tool_output for part in message.parts]
     assert [part.tool_error for part in whole.parts] == [part.tool_error for part in message.parts]
 

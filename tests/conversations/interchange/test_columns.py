@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from conversations.formats.neutral import to_neutral
 from conversations.types import NewMessage, NewPart, PartType, Role
+from tests.conversations.appending import full_part
 from tests.conversations.interchange.forms import (
     ANTHROPIC_CALL,
     ANTHROPIC_THOUGHT,
@@ -500,20 +501,7 @@ def test_a_row_counted_from_elsewhere_comes_back_counted_so():
 
 
 def test_every_column_of_every_part_type_goes_out_and_comes_in_again():
-    values: dict[str, Any] = {
-        "is_ignored": False,
-        "is_synthetic": True,
-        "compaction_auto": True,
-        "step_tokens_in": 12,
-        "step_tokens_out": 0,
-        "step_cost": Decimal("0.1200"),
-        "patch_files": ("a.py", "b.py"),
-        "tool_input": {"z": 1, "a": [1.5, None]},
-        "metadata": {"own": 1},
-    }
-    columns = [name for name in NewPart.__dataclass_fields__ if name != "part_type"]
-    full = {name: values.get(name, f"the {name}") for name in columns}
-    parts = tuple(NewPart(part_type, **full) for part_type in PartType)
+    parts = tuple(replace(full_part(part_type), metadata={"own": 1}) for part_type in PartType)
 
     row = to_neutral(as_stored(NewMessage(Role.ASSISTANT, "x", parts)), session_id="s")
 
