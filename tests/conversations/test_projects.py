@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.formats.origin import normal_remote, project_of
@@ -73,7 +73,7 @@ def test_a_conversation_cannot_be_put_into_the_project_of_another_workspace():
 
     with pytest.raises(IntegrityError), transaction.atomic():
         Conversation.objects.filter(pk=conversation.conversation_id).update(project=other)
-        transaction.get_connection().check_constraints()
+        connection.check_constraints()
 
 
 @pytest.mark.parametrize(

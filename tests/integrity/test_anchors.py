@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from django.db import connection
 from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
@@ -28,7 +29,6 @@ from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
-from tests.conversations.test_audit import as_at_a_commit
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.rewriting import rewrite, rewrite_act
@@ -41,7 +41,7 @@ def service(**options) -> AnchorService:
 
 
 def an_anchor() -> bytes:
-    as_at_a_commit()
+    connection.check_constraints()
     return Path(service().make().file).read_bytes()
 
 
@@ -87,7 +87,7 @@ def test_an_anchor_names_every_chain_with_its_head():
 def test_making_one_is_an_act_which_the_next_one_seals():
     a_conversation("one")
     first = an_anchor()
-    as_at_a_commit()
+    connection.check_constraints()
 
     act = AuditEntry.objects.get(act="anchor")
     second = anchor_file.parse(an_anchor(), name="second")
@@ -331,7 +331,7 @@ def test_a_history_rewritten_with_all_its_hashes_is_refused_by_an_anchor_and_by_
 
     # Below a leaf and a summary of leaves.
     rewrite(conversation.id, seq=3, text="message 4")
-    as_at_a_commit()
+    connection.check_constraints()
     ledger = exported(conversation.id)
 
     assert ledger.count(b'"message 4"') == 2 and ledger != kept
@@ -355,7 +355,7 @@ def test_an_audit_log_rewritten_with_its_chain_is_refused_by_an_anchor_and_by_no
     an_anchor()
     assert service().verify().is_clean
 
-    as_at_a_commit()
+    connection.check_constraints()
     rewrite_act(with_an_act, actor="somebody else")
 
     assert AuditEntry.objects.get(pk=with_an_act).actor == "somebody else"

@@ -48,9 +48,8 @@ def imported(ledger: bytes, directory: Path, **options: Any) -> ImportReport:
 
 def another_database() -> None:
     """Nothing is left of what was, and ids are others than before."""
-    with connection.cursor() as cursor:
-        # In a transaction, what is still to be checked would forbid it.
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+    # In a transaction, what is still to be checked would forbid it.
+    connection.check_constraints()
     empty_all_tables()
     a_conversation("one", "two", "three", workspace=a_workspace("somebody else's"))
 
