@@ -14,9 +14,9 @@ from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from retrieval.types import ExpandResult, ItemKind
 from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.floor import SQL, Floor
 from tests.benchmarks.ingest import Pair, a_store
 from tests.benchmarks.measure import Duel, Laps, duel
-from tests.benchmarks.reading_floor import ReadingFloor
 from tests.benchmarks.report import BEYOND_F, Line, at_least, at_most, growth, milliseconds
 from tests.retrieval.lineages import pages
 
@@ -29,6 +29,38 @@ LEAVES = 20
 ROUNDS = 5
 # So many messages are read back at least, however short the history is.
 AS_MANY = 60_000
+
+
+class ReadingFloor(Floor):
+    """Reads the same texts in plain prepared SQL, with nothing in between."""
+
+    def assemble(self, conversation_id: int, *, budget: int, items: int) -> int:
+        """The texts of so many of the newest items, as far as they fit; their tokens."""
+        tokens = 0
+        for row in self.rows("newest_items", (conversation_id, items)):
+            if tokens + row[1] > budget:
+                break
+            tokens += row[1]
+        return tokens
+
+    def expand_summaries(self, summary_id: str) -> None:
+        self.rows("summary", (summary_id,))
+        self.rows("sources", (summary_id,))
+
+    def expand_messages(self, summary_id: str, *, messages: int) -> None:
+        self.rows("summary", (summary_id,))
+        found = self.rows("messages", (summary_id, messages))
+        self.rows("parts", ([row[0] for row in found],))
+
+    def describe(self, summary_id: str) -> None:
+        self.rows("summary", (summary_id,))
+        self.rows("links", {"id": summary_id})
+
+    def everything(self, summary_id: str) -> Iterator[tuple[Any, ...]]:
+        """Every message below a summary, oldest first, without its parts."""
+        with self.connection.transaction(), self.connection.cursor(name="everything") as cursor:
+            cursor.itersize = 2000
+            yield from cursor.execute(SQL["everything"], (summary_id,))
 
 
 @dataclass
