@@ -33,13 +33,10 @@ class Laps:
         """Seconds for one piece, lap by lap."""
         return [seconds / done for seconds, done in zip(self.seconds, self.done, strict=True)]
 
-    def median(self) -> float:
-        """Seconds for one piece, in the median lap."""
-        return statistics.median(self.costs)
-
     @property
     def cost(self) -> float:
-        return self.median()
+        """Seconds for one piece, in the median lap."""
+        return statistics.median(self.costs)
 
     @property
     def rate(self) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tests.benchmarks.measure import Duel, Laps
+from tests.benchmarks.measure import Duel
 from tests.tables import in_columns, met
 
 # The units of what depends on how fast the machine is.
@@ -101,11 +101,9 @@ def rates(number: str, work: str, found: Duel, goal: Goal | None = None) -> Line
     return Line(number, work, found.ours.rate, "msg/s", floor=found.floor.rate, ratio=found.speed, goal=goal)
 
 
-def milliseconds(
-    number: str, work: str, found: Duel, goal: Goal | None = None, *, cost: Callable[[Laps], float] = Laps.median
-) -> Line:
-    """A duel in milliseconds for one piece, in the median lap or another one."""
-    floor, ours = 1000 * cost(found.floor), 1000 * cost(found.ours)
+def milliseconds(number: str, work: str, found: Duel, goal: Goal | None = None, *, share: float | None = None) -> Line:
+    """A duel in milliseconds for one piece, in the median lap or in that at a share: 0.95 for p95."""
+    floor, ours = (1000 * (laps.cost if share is None else laps.cost_at(share)) for laps in (found.floor, found.ours))
     return Line(number, work, ours, "ms", floor=floor, ratio=floor / ours, goal=goal)
 
 

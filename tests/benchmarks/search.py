@@ -112,5 +112,5 @@ def _together(
 def _p50_and_p95(number: str, work: str, found: Duel, p50: float, p95: float) -> list[Line]:
     return [
         milliseconds(number, f"{work}, p50", found, at_most(p50, " ms")),
-        milliseconds(number, f"{work}, p95", found, at_most(p95, " ms"), cost=lambda laps: laps.cost_at(0.95)),
+        milliseconds(number, f"{work}, p95", found, at_most(p95, " ms"), share=0.95),
     ]

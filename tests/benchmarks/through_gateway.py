@@ -99,7 +99,7 @@ def by_turns(bare: int, ours: int, key: str, request: Callable[[int], tuple[str,
 
 
 def lines_of(what: str, found: Duel) -> list[Line]:
-    floor, own = 1000 * found.floor.median(), 1000 * found.ours.median()
+    floor, own = 1000 * found.floor.cost, 1000 * found.ours.cost
     added = 1000 * statistics.median(
         mine - theirs for mine, theirs in zip(found.ours.costs, found.floor.costs, strict=True)
     )
