@@ -55,26 +55,22 @@ def test_all_conversations_of_a_workspace_go_into_one_ledger(db, tmp_path):
 def test_a_summary_that_supersedes_another_comes_along(db, tmp_path):
     conversation_id = a_conversation(*(f"Message {n} about boats. " * 60 for n in range(30))).conversation_id
     CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-    old = Summary.objects.get()
-    content = "They spoke about boats."
-    row = Summary.objects.values().get()
-    hashes = [bytes(each.message.content_hash).hex() for each in old.message_links.order_by("ordinal")]
-    new = Summary(
-        **{name: value for name, value in row.items() if name not in ("summary_id", "content_tsv", "supersedes_id")}
-        | {"summary_id": "sum_newer00000000000", "content": content, "supersedes_id": old.pk}
-        | {"summary_hash": hashing.summary_hash(hashes, content), "is_degraded": False}
+    old, content = Summary.objects.get().as_record(), "They spoke about boats."
+    messages = a_store().get_summary_messages(summary_id=old.summary_id)
+    sealed = hashing.summary_hash([each.content_hash for each in messages], content).hex()
+    newer = {"summary_id": "sum_newer00000000000", "content": content, "supersedes_id": old.summary_id}
+    a_store().write_summary(
+        summary=replace(old, **newer, summary_hash=sealed),
+        message_ids=[each.message_id for each in messages],
+        source_ids=[],
+        item_tokens=9,
+        mark=NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True),
     )
-    with transaction.atomic():
-        new.save(force_insert=True)
-        a_store().link_summary_to_messages(
-            summary_id=new.pk, message_ids=[each.message_id for each in old.message_links.order_by("ordinal")]
-        )
-        ContextItem.objects.filter(summary_id=old.pk).update(summary_id=new.pk)
 
     ledger, again = through_a_ledger(tmp_path, conversation_id)
 
     assert again == ledger
-    assert Summary.objects.get(pk="sum_newer00000000000").supersedes_id == old.pk
+    assert Summary.objects.get(pk="sum_newer00000000000").supersedes_id == old.summary_id
     assert ContextItem.objects.get(summary_id__isnull=False).summary_id == "sum_newer00000000000"
 
 
