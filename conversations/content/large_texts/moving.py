@@ -21,7 +21,7 @@ from conversations.models import Conversation, FileReference, LargeFile
 from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.sql import rows
 from conversations.store.read import files_of, record_hash_of
-from conversations.types import MessageRecord, NewMessage, PartType
+from conversations.types import LargeFileRecord, MessageRecord, NewMessage, PartType
 
 # Keeps the element of a file shorter than any text that becomes a file.
 MOST_SUMMARY_TOKENS = LEAST_LARGE_TOKENS // 2
@@ -36,7 +36,7 @@ class Settled:
     message: NewMessage
     # Sorted by `in_order`, as record_hash covers them.
     entries: list[FileEntry]
-    moved: tuple[tuple[Span, LargeFile], ...]
+    moved: tuple[tuple[Span, LargeFileRecord], ...]
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class LongTextMover:
 
     def settled(self, marked: MarkedMessage) -> Settled:
         """Write the rows of the files and put their elements into the message."""
-        files = {mark: self.files.describe(self._kept[mark]) for mark in marked.cuts}
+        files = {mark: self.files.describe(self._kept[mark]).as_record() for mark in marked.cuts}
         message, spans = fill_marks(marked, {mark: self._standing_for(file) for mark, file in files.items()})
         moved = tuple((span, files[span.mark]) for span in spans)
         entries: list[FileEntry] = [
-            [file.file_id, _sha256(file), span.part_ordinal, span.field, span.start_at, span.length]
+            [file.file_id, file.content_hash, span.part_ordinal, span.field, span.start_at, span.length]
             for span, file in moved
         ]
         return Settled(message, in_order(entries + self._named(message)), moved)
@@ -86,12 +86,12 @@ class LongTextMover:
         ours = LargeFile.objects.filter(conversation__workspace_id=self.conversation.workspace_id)
         found = ours.in_bulk(list(ids.values()))
         return [
-            [file_id, _sha256(found[file_id]), ordinal, NAMING, None, None]
+            [file_id, found[file_id].as_record().content_hash, ordinal, NAMING, None, None]
             for ordinal, file_id in ids.items()
             if file_id in found
         ]
 
-    def _standing_for(self, file: LargeFile) -> str:
+    def _standing_for(self, file: LargeFileRecord) -> str:
         """Build the file's element, with as much of its summary as fits."""
         summary = file.exploration_summary or ""
         while self.tokens.count(summary) > MOST_SUMMARY_TOKENS:
@@ -100,7 +100,7 @@ class LongTextMover:
             file_id=file.file_id,
             file_name=file.file_name,
             byte_size=file.byte_size,
-            sha256=_sha256(file) or "",
+            sha256=file.content_hash or "",
             summary=summary,
         )
 
@@ -115,10 +115,6 @@ def write_references(settled: Sequence[Settled], message_ids: Sequence[int], *, 
         if is_new
         for file_id, _, ordinal, name, start_at, length in each.entries
     )
-
-
-def _sha256(file: LargeFile) -> str | None:
-    return file.as_record().content_hash
 
 
 def restore_texts(message: MessageRecord, *, files: LargeFileService) -> MessageRecord:
