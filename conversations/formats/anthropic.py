@@ -77,7 +77,7 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
     """
     fields = Fields.of(row)
     role = fields.choice("role", ROLES)
-    content = fields.text_or_list("content")
+    content = fields.content()
     blocks = fields.objects("content") if isinstance(content, list) else ()
     parts = tuple(part for block in blocks for part in _parts(block))
     if role is Role.USER and blocks and all(_type_of(block.values) == _ANSWER for block in blocks):

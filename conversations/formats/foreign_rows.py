@@ -71,11 +71,11 @@ class Fields:
             raise ValueError(f"{self.where}{key} must be given.")
         return text
 
-    def text_or_list(self, key: str) -> str | list[Any]:
-        value = self.values.get(key)
-        if not isinstance(value, str | list):
-            raise ValueError(f"{self.where}{key} must be a text or a list, not {noun_of(value)}.")
-        return value
+    def content(self) -> str | list[Any]:
+        content = self.values.get("content")
+        if not isinstance(content, str | list):
+            raise ValueError(f"{self.where}content must be a text or a list, not {noun_of(content)}.")
+        return content
 
     def inner(self, key: str) -> Fields:
         """Return the fields of the object under the key; an absent one has none."""

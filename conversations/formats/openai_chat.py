@@ -75,7 +75,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
     """
     fields = Fields.of(row)
     role = fields.choice("role", ROLES)
-    content = None if row.get("content") is None else fields.text_or_list("content")
+    content = None if row.get("content") is None else fields.content()
     if content is None and role is not Role.ASSISTANT:
         raise ValueError(f"content must be given for the role {row['role']}.")
     name = fields.text("name")

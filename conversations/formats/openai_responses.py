@@ -85,7 +85,7 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
     role = Role.ASSISTANT
     if kind == MESSAGE:
         role = fields.choice("role", ROLES)
-        given = fields.text_or_list("content")
+        given = fields.content()
         if isinstance(given, str):
             content = given
         else:

@@ -87,7 +87,7 @@ def _message(row: Fields) -> NewMessage:
         content: str | None = "\n".join(text for key in _TEXT_KEYS if (text := row.text(key)))
         parts: tuple[NewPart, ...] = ()
     else:
-        given = row.text_or_list("content")
+        given = row.content()
         content = given if isinstance(given, str) else None
         parts = tuple(map(_part, row.objects("content"))) if content is None else ()
     if role is Role.TOOL:
