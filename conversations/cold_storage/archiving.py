@@ -70,13 +70,11 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
     found = rows(SQL["next_stretch"], {"conversation_id": conversation_id, "after_seq": after_seq, **bounds})
     if not found:
         return None
-    seqs = {message_id: seq for message_id, seq, _ in found}
     sizes = {message_id: size for message_id, _, size in found}
-    taken = _texts(list(seqs))
-    before = messages_of(list(seqs))
+    taken, before = _texts(list(sizes)), messages_of(list(sizes))
     damaged = tuple(each.message_id for each in before if not taken.is_as_hashed(each))
     whole = [each for each in before if each.message_id not in damaged]
-    last_seq = max(seqs.values())
+    _, last_seq, _ = found[-1]
     if not whole:
         return Moved(last_seq, 0, 0, 0, damaged)
     ids = [each.message_id for each in whole]
