@@ -96,5 +96,4 @@ def _below(summary_id: str, sources: Mapping[str, Sequence[str]]) -> set[str]:
 
 def branches_of(conversation: Conversation) -> list[Branch]:
     """List the branches of a conversation, oldest first."""
-    found = rows(_SQL["branches"], {"id": conversation.pk})
-    return [Branch(*row) for row in found]
+    return [Branch(*row) for row in rows(_SQL["branches"], {"id": conversation.pk})]
