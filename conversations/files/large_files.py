@@ -104,7 +104,7 @@ class LargeFileService:
                     f"The bytes have the SHA-256 {digest.hexdigest()}, not the announced one.",
                     code="hash_differs",
                 )
-            path = f"{conversation.workspace_id}/{digest.hexdigest()[:2]}/{digest.hexdigest()}"
+            path = path_of_bytes(conversation.workspace_id, digest.hexdigest())
             self._save(path, spool)
             summary = explore(seen, gist=import_string(settings.FILE_GIST) if settings.FILE_GIST else None)
         return LargeFile(
@@ -204,6 +204,11 @@ class LargeFileService:
             if not self.storage.exists(path):
                 content.seek(0)
                 self.storage.save(path, File(content))
+
+
+def path_of_bytes(workspace_id: int, content_hash: str) -> str:
+    """The path of stored bytes; the hash is in hexadecimal digits."""
+    return f"{workspace_id}/{content_hash[:2]}/{content_hash}"
 
 
 def lock_bytes(storage: Storage, path: str) -> None:

@@ -21,7 +21,7 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import LargeFileService, lock_bytes
+from conversations.files.large_files import SPOOL_BYTES, LargeFileService, lock_bytes, path_of_bytes
 from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.lines import LineWriter, batches, body_in
@@ -35,8 +35,6 @@ from conversations.store.derived_context import CostOf, fill_context, recount
 
 BATCH_LINES = 500
 BATCH_BYTES = 4 * 1024**2
-# Files larger than this are collected on disk, not in memory.
-SPOOL_BYTES = 8 * 1024**2
 
 # One hash over the lines of each type.
 _Digests = defaultdict[str, Any]
@@ -225,7 +223,7 @@ class LedgerImporter:
         """
         if content_hash is None:
             return ""
-        path = f"{self.workspace_id}/{content_hash[:2]}/{content_hash}"
+        path = path_of_bytes(self.workspace_id, content_hash)
         if content is not None:
             with storing("A file cannot be stored"):
                 if not self.files.storage.exists(path):
