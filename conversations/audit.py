@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from conversations.content.lossless_values import is_storable
 from conversations.models import AuditEntry
 from conversations.scope import Scoped
 from conversations.store.pages import if_given
@@ -95,8 +96,7 @@ class AuditLog(Scoped):
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
             entries = entries.filter(conversation_id=conversation_id)
-        # No target has unprintable characters, and PostgreSQL would refuse NUL.
-        if target is not None and not target.isprintable():
+        if target is not None and not is_storable(target):
             return []
         entries = entries.filter(if_given(act=act, target=target, audit_id__lt=before_id))
         return [entry.as_record() for entry in entries[:limit]]

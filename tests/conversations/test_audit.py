@@ -206,6 +206,9 @@ def test_acts_come_newest_first_a_page_at_a_time_and_by_what_they_were_done_to()
     assert ids(target="msg_1") == [released, held]
     assert ids(target="msg_1", act=Act.QUARANTINE) == ids(target="msg_1", before_id=released) == [held]
     assert ids(target="msg_\x00") == ids(act=Act.THAW) == []
+    # A session's name may have characters that no line of text shows.
+    imported = log.record(Act.IMPORT_LEDGER, target="港\u3000一\n").pk
+    assert ids(target="港\u3000一\n") == [imported]
 
 
 def test_an_act_of_an_earlier_transaction_lets_no_text_be_removed(committed_db):
