@@ -7,6 +7,7 @@ from typing import Any
 
 from compaction.history.history_sources import withheld_sessions
 from compaction.history.types import HistoryKind
+from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
 from conversations.models import Project
 from conversations.scope import Scope, not_found
@@ -30,7 +31,7 @@ _NONE = "false"
 
 def project_named(name: str, scope: Scope) -> Project:
     """Find a project by name; NotFound, or Invalid if several workspaces have it."""
-    found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if name.isprintable() else []
+    found = list(scope.narrow(Project.objects.filter(name=name))[:2]) if is_storable(name) else []
     if len(found) > 1:
         raise Invalid("project: several workspaces have a project of this name; choose a workspace.")
     if not found:

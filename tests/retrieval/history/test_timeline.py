@@ -77,6 +77,15 @@ def test_the_project_is_found_by_a_conversation_of_it(history, past):
         history.session_ago(conversation_id=alone.conversation_id)
 
 
+def test_a_project_is_found_by_any_name_that_can_be_stored(history):
+    session = a_session(a_project("港\u3000一\n"))
+
+    assert shown(history.timeline(project="港\u3000一\n")) == [session.session_id]
+    for name in ("harbour\x00", "harbour\ud800"):
+        with pytest.raises(NotFound, match="no project"):
+            history.timeline(project=name)
+
+
 def test_without_a_project_all_of_the_workspace_is_listed(history, past):
     alone = a_conversation("alone")
     a_session(a_project("theirs", a_workspace("elsewhere")))
