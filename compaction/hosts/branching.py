@@ -203,10 +203,11 @@ def _messages(source: Conversation, last: int) -> Iterator[MessageRecord]:
 
 def _copy(message: MessageRecord) -> NewMessage:
     # A part that compaction added belongs to a summary, and summaries are not copied.
+    parts = as_it_came(message).parts
     return NewMessage(
         role=message.role,
         content=message.content,
-        parts=tuple(NewPart(**{name: getattr(part, name) for name in PART_COLUMNS}) for part in as_it_came(message).parts),
+        parts=tuple(NewPart(**{name: getattr(part, name) for name in PART_COLUMNS}) for part in parts),
         author=message.author,
         created_at=message.created_at,
         idempotency_key=message.idempotency_key,
