@@ -1,4 +1,4 @@
-"""Show the results of grep, describe, expand and assemble on a terminal."""
+"""Show the results of searches and reads on a terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from rich.text import Text
 
+from compaction.history.types import HistoryKind
+from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.answers.answer_text import span
 from lcmsite.answers.found_texts import summary_of_context, summary_of_search, withheld
@@ -17,7 +19,17 @@ from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDif
 from retrieval.delegation.types import GrantRecord, GrantState, QueryAnswer
 from retrieval.describing.lineage import Direction, Impact
 from retrieval.describing.ranges import RangeDescription, RangeExpansion
-from retrieval.types import Description, ExpandedItem, ExpandResult, GrepResult, Lineage, MessageSpan, SummaryOutline
+from retrieval.history.types import HistoryItem, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
+from retrieval.types import (
+    Description,
+    ExpandedItem,
+    ExpandResult,
+    GrepResult,
+    Lineage,
+    MessageSpan,
+    Snippet,
+    SummaryOutline,
+)
 
 
 @show_one.register
@@ -64,16 +76,21 @@ def _(found: GrepResult, screen: Screen) -> None:
         screen.heading(
             f"[{span(match)}] {source}", match.id, f"{cell(match.session_id, longest=None)} ({match.conversation_id})"
         )
-        # Replaced character by character, so that the highlights keep their places.
-        snippet = Text(withheld(match) or blanked(match.snippet.text))
-        for start, end in match.snippet.highlights:
-            snippet.stylize("bold", start, end)
-        screen.console.print(snippet, soft_wrap=True)
-        screen.line()
+        _show_snippet(match.snippet, withheld(match), screen)
     screen.note(summary_of_search(found))
     if found.cursor:
         # Not a complete command: a cursor is only valid with the same query.
         screen.note(f"There is more: the same again with --cursor={found.cursor}")
+
+
+def _show_snippet(snippet: Snippet, placeholder: str | None, screen: Screen) -> None:
+    """Show the snippet of a match with its highlights, or the placeholder if given."""
+    # Replaced character by character, so that the highlights keep their places.
+    text = Text(placeholder or blanked(snippet.text))
+    for start, end in snippet.highlights:
+        text.stylize("bold", start, end)
+    screen.console.print(text, soft_wrap=True)
+    screen.line()
 
 
 @show_one.register
@@ -92,29 +109,34 @@ def _(found: About, screen: Screen) -> None:
 def _(expanded: ExpandResult, screen: Screen) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
-        options = _expand_options(expanded.depth, expanded.include_messages, only_messages=False)
-        again = " ".join(["lcm expand", expanded.summary_id, *options, f"--cursor={expanded.cursor}"])
-        screen.line(f"There is more: {again}")
+        _show_more("lcm expand", expanded.summary_id, expanded, screen)
 
 
 @show_one.register
 def _(expanded: RangeExpansion, screen: Screen) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
-        options = _expand_options(expanded.depth, expanded.include_messages, only_messages=expanded.only_messages)
         what = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
-        again = " ".join(["lcm expand-range", what, *options, f"--cursor={expanded.cursor}"])
-        screen.line(f"There is more: {again}")
+        _show_more("lcm expand-range", what, expanded, screen, only_messages=expanded.only_messages)
     elif expanded.note:
         screen.note(expanded.note)
 
 
-def _expand_options(depth: int, include_messages: bool, *, only_messages: bool) -> list[str]:
-    """The options of this request, with which its cursor is valid."""
-    options = [f"--depth {depth}"] if depth != 1 else []
+def _show_more(
+    command: str,
+    what: str,
+    page: ExpandResult | RangeExpansion | SessionExpansion,
+    screen: Screen,
+    *,
+    only_messages: bool = False,
+) -> None:
+    """Show the command for the next page; its cursor is valid with the same options."""
+    options = [f"--depth {page.depth}"] if page.depth != 1 else []
     if only_messages:
-        return [*options, "--only-messages"]
-    return [*options, "--include-messages"] if include_messages else options
+        options.append("--only-messages")
+    elif page.include_messages:
+        options.append("--include-messages")
+    screen.line(f"There is more: {' '.join([command, what, *options, f'--cursor={page.cursor}'])}")
 
 
 def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: int, screen: Screen) -> None:
@@ -234,3 +256,75 @@ def _show_outlines(outlines: Iterable[SummaryOutline], screen: Screen) -> None:
         state = "in the context" if outline.active else superseded
         cost = f"{counted(outline.opening_tokens, 'token')} to open"
         screen.heading(f"[{span(outline)}] depth {outline.depth}", outline.summary_id, cost, state)
+
+
+@show_one.register
+def _(entry: TimelineEntry, screen: Screen) -> None:
+    named = entry.title or entry.session_id or ""
+    screen.heading(f"{entry.kind} {named}".rstrip(), entry.id or "no summary yet", *_figures(entry))
+    if entry.quarantined:
+        screen.body("[quarantined: made from content that no model may see]")
+    elif entry.erased:
+        screen.body(ERASED)
+    elif entry.content is not None:
+        screen.body(entry.content)
+
+
+def _figures(entry: TimelineEntry) -> Iterable[str]:
+    """The details of an entry: its project, extent, time and place."""
+    if entry.project is not None:
+        yield entry.project
+    if entry.kind is HistoryKind.SESSION:
+        behind = f" ({entry.behind:,} newer)" if entry.behind else ""
+        yield f"conversation {entry.conversation_id}"
+        yield counted(entry.message_count or 0, "message") + behind
+    else:
+        yield counted(entry.sessions or 0, "session")
+    yield f"{cell(entry.earliest_at)} to {cell(entry.latest_at)}"
+    if entry.parent_link is not None:
+        yield f"{entry.parent_link} of conversation {entry.parent_id}"
+    if entry.part_of is not None:
+        yield f"in {entry.part_of}"
+    if entry.is_degraded:
+        yield "degraded"
+
+
+@show_one.register
+def _(found: SessionAgo, screen: Screen) -> None:
+    ago = counted(found.sessions_ago, "session")
+    screen.note(f"{ago} before conversation {found.conversation_id} in {cell(found.project)}:")
+    show_one(found.session, screen)
+    for call in found.calls:
+        screen.note(f"To read more of it: {call}")
+
+
+@show_one.register
+def _(expanded: SessionExpansion, screen: Screen) -> None:
+    for item in expanded.items:
+        title = f"{'  ' * (item.level - 1)}{_source(item)}"
+        screen.heading(title, item.id, counted(item.tokens, "token"))
+        screen.body(withheld(item) or item.content or item.parts_json)
+    screen.note(f"{counted(expanded.tokens, 'token')}.")
+    if expanded.superseded_by:
+        screen.note(f"A newer summary replaced it: {expanded.superseded_by}.")
+    if expanded.cursor:
+        _show_more("lcm expand-session", expanded.summary_id, expanded, screen)
+
+
+def _source(item: HistoryItem) -> str:
+    if item.history_kind is not None:
+        of = f" of conversation {item.conversation_id}" if item.conversation_id is not None else ""
+        return f"{item.history_kind}{of}"
+    return f"[{item.conversation_id}: {span(item)}] {item.role or f'{item.summary_kind} summary'}"
+
+
+@show_one.register
+def _(found: SessionMatches, screen: Screen) -> None:
+    for match in found.matches:
+        session = f"conversation {match.conversation_id}" if match.conversation_id is not None else ""
+        screen.heading(str(match.kind), match.id, cell(match.project), session, cell(match.latest_at))
+        _show_snippet(match.snippet, None, screen)
+    relaxed = ", any of the words" if found.relaxed else ""
+    screen.note(f"{counted(len(found.matches), 'match', 'matches')}{relaxed}.")
+    if found.next_cursor:
+        screen.note(f"There is more: the same again with --cursor={found.next_cursor}")

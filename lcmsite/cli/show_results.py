@@ -18,7 +18,7 @@ from lcmsite.answers.found_texts import withheld
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.catalogue.paging import Page
-from lcmsite.cli import show_history, show_reading, show_trust
+from lcmsite.cli import show_reading, show_trust
 from lcmsite.cli.terminal_layout import UNLIMITED_WIDTH, Screen, cell, show_one
 from lcmsite.effective_settings import EffectiveSettings, Source
 from lcmsite.periodic_tasks import Schedule
@@ -28,7 +28,7 @@ from retrieval.history.types import TimelineEntry
 from retrieval.types import MessageSpan
 
 # Imported for the renderers that they register.
-RENDERERS = (show_history, show_reading, show_trust)
+RENDERERS = (show_reading, show_trust)
 
 
 class _Console(Console):
