@@ -7,14 +7,16 @@ A `Host` defines which files `lcm connect` edits and how events are handled. Eac
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lcmsite.hosts import host_state
-from lcmsite.hosts.rest_client import TIMEOUT_SECONDS, RestClient
+from lcmsite.hosts.rest_client import COMPACTED_SECONDS, TIMEOUT_SECONDS, RestClient, recalled
 
 if TYPE_CHECKING:
     from lcmsite.hosts.file_edits import Edit
@@ -24,14 +26,10 @@ Event = dict[str, Any]
 # Plugins that are copied into the folders of hosts; a link to `clients/plugins`.
 PLUGINS = Path(__file__).with_name("plugins")
 
-# Appended to a host's instruction file (CLAUDE.md, AGENTS.md).
-MENTION = """\
-## Memory
-
-LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
-`lcm_timeline` find and open what was said earlier."""
-
 _SUFFIX = "_host.py"
+# The events of hosts that write transcripts, and after how many seconds they stop waiting for the hook.
+_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "PostCompact", "SessionEnd")
+_EVENT_SECONDS = 10
 
 
 class Place(NamedTuple):
@@ -43,7 +41,7 @@ class Place(NamedTuple):
     command: str
     mcp_url: str
     api_key: str
-    # Whether to add MENTION to the host's instruction file.
+    # Whether to mention LCM in the host's instruction file.
     is_mentioned: bool = False
 
 
@@ -63,14 +61,20 @@ class Host(ABC):
     program = ""
     # Whether LCM has a plugin for this host, which contains the hooks and the tools.
     has_plugin = False
+    # The file with instructions for the model, in the host's folder; "" if it has none.
+    instructions = "AGENTS.md"
+
+    @abstractmethod
+    def own_folder(self, place: Place) -> Path:
+        """Return the folder that the host creates when it is first used."""
 
     @abstractmethod
     def files(self, place: Place) -> list[FilePlan]:
         """Return the files that `lcm connect` edits, with their edits."""
 
-    def is_here(self, place: Place) -> bool:
-        """Whether this user has used the host before."""
-        return any(plan.path.parent.is_dir() for plan in self.files(place))
+    def hook_command(self, place: Place) -> str:
+        """Return the command that the host runs for an event."""
+        return f"{shlex.quote(place.command)} hook {self.name}"
 
     def after_connecting(self, place: Place) -> str:
         """Return what the user still has to do, such as trust the hooks; "" if nothing."""
@@ -108,6 +112,18 @@ class Host(ABC):
 class TranscriptHost(Host):
     """A host whose hooks name the transcript files that it writes."""
 
+    # The host moves a longer recall to a file.
+    most_characters = 0
+    # After how many seconds the host stops waiting for a hook when a session ends.
+    seconds_at_end = 0
+
+    def hook_groups(self, command: str) -> dict[str, Any]:
+        """Build the hooks of a settings file, by event."""
+        seconds = dict.fromkeys(_EVENTS, _EVENT_SECONDS) | {"SessionEnd": self.seconds_at_end}
+        return {
+            event: {"hooks": [{"type": "command", "command": command, "timeout": seconds[event]}]} for event in _EVENTS
+        }
+
     def entries(self, event: Event) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         # A new session's transcript is empty; that of a resumed one may have lines not imported yet.
@@ -124,6 +140,21 @@ class TranscriptHost(Host):
     def replays(self, event: Event) -> bool:
         # The prompt reaches the file a little later; the event that follows its answer imports both.
         return event.get("hook_event_name") != "UserPromptSubmit"
+
+    def recall(self, event: Event, *, session: str, tokens: int) -> str:
+        """Return the hook output with the recall of a session, or of the project if "".
+
+        Returns "" if there is none. Raises Unreachable.
+        """
+        lcm = self.lcm(COMPACTED_SECONDS) if session else self.lcm()
+        if lcm is None:
+            return ""
+        project = str(event.get("cwd") or "")
+        text = recalled(lcm, session=session, project=project, tokens=tokens, characters=self.most_characters)
+        if not text:
+            return ""
+        output = {"hookEventName": event["hook_event_name"], "additionalContext": text}
+        return json.dumps({"hookSpecificOutput": output})
 
 
 def host_names() -> list[str]:

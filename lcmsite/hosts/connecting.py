@@ -12,9 +12,15 @@ from typing import Any
 
 from conversations.errors import Conflict, Invalid
 from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import Host, Place
-from lcmsite.hosts.file_edits import Edit, JsonElement, Taken, as_plain, from_plain, is_empty
+from lcmsite.hosts.agent_host import FilePlan, Host, Place
+from lcmsite.hosts.file_edits import Edit, JsonElement, Taken, TextBlock, as_plain, from_plain, is_empty
 
+# Appended to a host's instruction file (CLAUDE.md, AGENTS.md).
+_MENTION = """\
+## Memory
+
+LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
+`lcm_timeline` find and open what was said earlier."""
 _SHOWN_OF_KEYS = 8
 
 
@@ -65,7 +71,10 @@ class Written:
 def changes_for(host: Host, place: Place) -> list[FileChange]:
     """Plan the changes for connecting. Raises Conflict if an entry exists already."""
     written = Written.of(host)
-    return [_change(str(plan.path), plan.edits, written, key=place.api_key) for plan in host.files(place)]
+    plans = host.files(place)
+    if place.is_mentioned and host.instructions:
+        plans.append(FilePlan(host.own_folder(place) / host.instructions, [TextBlock(_MENTION, comment="<!--")]))
+    return [_change(str(plan.path), plan.edits, written, key=place.api_key) for plan in plans]
 
 
 def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -> FileChange:

@@ -53,7 +53,7 @@ class HostHealth:
 def examine(host: Host, place: Place) -> HostHealth:
     """Examine a host: program, files, spool entries, and whether LCM responds."""
     program = shutil.which(host.program, path=place.environ.get("PATH"))
-    found = program is not None or host.is_here(place)
+    found = program is not None or host.own_folder(place).is_dir()
     connection = host_state.read(host.name, "connection.json")
     activity = host_state.read(host.name, "activity.json")
     client = host.lcm(BACKGROUND_TIMEOUT_SECONDS)

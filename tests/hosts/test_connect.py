@@ -18,7 +18,6 @@ from lcmsite.access import keys
 from lcmsite.hosts import host_state, host_verbs, json_edits
 from lcmsite.hosts.agent_host import host_named, host_names
 from lcmsite.hosts.connecting import FileChange, make, unmake
-from lcmsite.hosts.programs.claude_code_host import hook_groups
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key, lcm
@@ -371,9 +370,11 @@ def test_a_file_that_cannot_be_read_is_named(used):
 
 
 def test_the_plugin_of_claude_code_has_the_same_hooks():
+    groups = host_named("claude-code").hook_groups("lcm hook claude-code")
+
     hooks = json.loads((PLUGIN / "hooks/hooks.json").read_text())["hooks"]
 
-    assert hooks == {event: [group] for event, group in hook_groups("lcm hook claude-code").items()}
+    assert hooks == {event: [group] for event, group in groups.items()}
 
 
 def test_with_the_plugin_no_file_of_the_host_is_written(used):

@@ -22,9 +22,8 @@ from conversations.models import Conversation, Message
 from conversations.types import ParentLink
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR
-from lcmsite.hosts import hook, host_state, spool
+from lcmsite.hosts import agent_host, hook, host_state, spool
 from lcmsite.hosts.agent_host import host_named
-from lcmsite.hosts.programs import codex_host
 from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
 from lcmsite.hosts.rest_client import RestClient, Unreachable
 from lcmsite.models import ApiKey
@@ -368,7 +367,7 @@ def test_codex_does_not_wait_with_each_prompt_for_an_lcm_that_hangs(served, monk
 
     codex.answer(compacted)
     with socket.create_server(("127.0.0.1", 0)) as hanging, monkeypatch.context() as patched:
-        patched.setattr(codex_host, "COMPACTED_SECONDS", 0.2)
+        patched.setattr(agent_host, "COMPACTED_SECONDS", 0.2)
         connect_to("codex", f"http://127.0.0.1:{hanging.getsockname()[1]}")
         with pytest.raises(Unreachable):
             codex.answer(prompt)

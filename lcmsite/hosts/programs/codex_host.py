@@ -9,67 +9,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from lcmsite.hosts import host_state
-from lcmsite.hosts.agent_host import MENTION, Event, FilePlan, Place, TranscriptHost
-from lcmsite.hosts.rest_client import COMPACTED_SECONDS, Unreachable, recalled
+from lcmsite.hosts.agent_host import Event, FilePlan, Place, TranscriptHost
+from lcmsite.hosts.rest_client import Unreachable
 
-# Codex moves texts of more than 2,500 of its own tokens to a file.
 RECALLED_TOKENS = 1800
-MOST_CHARACTERS = 9000
 OPENING_TOKENS = 1000
 # After a recall that failed in n seconds, the next attempt is made PAUSE * n seconds later.
 PAUSE = 10
-
-# After how many seconds Codex stops waiting for a hook, by event.
-EVENTS = {
-    "SessionStart": 10,
-    "UserPromptSubmit": 10,
-    "Stop": 10,
-    "SubagentStop": 10,
-    "PreCompact": 10,
-    "PostCompact": 10,
-    "SessionEnd": 3,
-}
 
 
 class Codex(TranscriptHost):
     name = "codex"
     title = "Codex"
     program = "codex"
+    # Codex moves texts of more than 2,500 of its own tokens to a file.
+    most_characters = 9000
+    seconds_at_end = 3
+
+    def own_folder(self, place: Place) -> Path:
+        return self.folder(place, "CODEX_HOME", ".codex")
 
     def files(self, place: Place) -> list[FilePlan]:
         # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonElement, TextBlock
 
-        folder = self.folder(place, "CODEX_HOME", ".codex")
-        command = f"{shlex.quote(place.command)} hook {self.name}"
-        groups = {
-            event: {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
-            for event, seconds in EVENTS.items()
-        }
+        folder = self.own_folder(place)
+        groups = self.hook_groups(self.hook_command(place))
         server = (
             "[mcp_servers.lcm]\n"
             f"url = {json.dumps(place.mcp_url)}\n"
             f'http_headers = {{ "Authorization" = {json.dumps("Bearer " + place.api_key)} }}'
         )
-        plans = [
+        return [
             FilePlan(
                 folder / "hooks.json",
                 [JsonElement(("hooks", event), group) for event, group in groups.items()],
             ),
             FilePlan(folder / "config.toml", [TextBlock(server, table=("mcp_servers", "lcm"))]),
         ]
-        if place.is_mentioned:
-            plans.append(FilePlan(folder / "AGENTS.md", [TextBlock(MENTION, comment="<!--")]))
-        return plans
-
-    def is_here(self, place: Place) -> bool:
-        return self.folder(place, "CODEX_HOME", ".codex").is_dir()
 
     def after_connecting(self, place: Place) -> str:
         return "Codex runs hooks only when you trust them: start `codex`, enter /hooks, and trust those of LCM."
@@ -79,20 +61,17 @@ class Codex(TranscriptHost):
         if kind == "PostCompact":
             host_state.write_text(_flag(session), "")
         if kind == "SessionStart" and event.get("source") in ("startup", "clear"):
-            return self._context(event, kind, session="", tokens=OPENING_TOKENS)
+            return self.recall(event, session="", tokens=OPENING_TOKENS)
         is_going_on = kind == "SessionStart" and event.get("source") == "compact"
         if is_going_on or (kind == "UserPromptSubmit" and _is_due(session)):
-            return self._recalled(event, str(kind), session=session)
+            return self._recall_once(event, session)
         return ""
 
-    def _recalled(self, event: Event, kind: str, *, session: str) -> str:
-        """Return the hook output with the recall of a compacted session.
-
-        Raises Unreachable if LCM does not respond; a later prompt tries again.
-        """
+    def _recall_once(self, event: Event, session: str) -> str:
+        """Recall a compacted session; if LCM does not respond, a later prompt tries again."""
         began = time.monotonic()
         try:
-            answer = self._context(event, kind, session=session, tokens=RECALLED_TOKENS)
+            answer = self.recall(event, session=session, tokens=RECALLED_TOKENS)
         except Unreachable:
             with suppress(OSError):
                 again = time.time() + PAUSE * (time.monotonic() - began)
@@ -102,16 +81,6 @@ class Codex(TranscriptHost):
             with suppress(OSError):
                 _flag(session).unlink()
         return answer
-
-    def _context(self, event: Event, kind: str, *, session: str, tokens: int) -> str:
-        lcm = self.lcm(COMPACTED_SECONDS) if session else self.lcm()
-        if lcm is None:
-            return ""
-        project = str(event.get("cwd") or "")
-        text = recalled(lcm, session=session, project=project, tokens=tokens, characters=MOST_CHARACTERS)
-        if not text:
-            return ""
-        return json.dumps({"hookSpecificOutput": {"hookEventName": kind, "additionalContext": text}})
 
 
 def _flag(session: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+from pathlib import Path
 from typing import Any
 
 from lcmsite.hosts.agent_host import Event, FilePlan, Host, Place
@@ -35,13 +35,17 @@ class Cursor(Host):
     name = "cursor"
     title = "Cursor"
     program = "cursor"
+    instructions = ""
+
+    def own_folder(self, place: Place) -> Path:
+        return place.home / ".cursor"
 
     def files(self, place: Place) -> list[FilePlan]:
         # Imported here, so that hooks do not load it.
         from lcmsite.hosts.file_edits import JsonDefault, JsonElement, JsonMember
 
-        folder = place.home / ".cursor"
-        command = {"command": f"{shlex.quote(place.command)} hook {self.name}"}
+        folder = self.own_folder(place)
+        command = {"command": self.hook_command(place)}
         server = {"url": place.mcp_url, "headers": {"Authorization": f"Bearer {place.api_key}"}}
         return [
             FilePlan(

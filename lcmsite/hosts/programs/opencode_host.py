@@ -5,7 +5,9 @@ The plugin records every message and gives the model LCM's context. It calls LCM
 
 from __future__ import annotations
 
-from lcmsite.hosts.agent_host import MENTION, PLUGINS, FilePlan, Host, Place
+from pathlib import Path
+
+from lcmsite.hosts.agent_host import PLUGINS, FilePlan, Host, Place
 
 
 class OpenCode(Host):
@@ -13,11 +15,14 @@ class OpenCode(Host):
     title = "OpenCode"
     program = "opencode"
 
+    def own_folder(self, place: Place) -> Path:
+        return self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode"
+
     def files(self, place: Place) -> list[FilePlan]:
         # Imported here, so that hooks do not load it.
-        from lcmsite.hosts.file_edits import JsonMember, TextBlock, WholeFile
+        from lcmsite.hosts.file_edits import JsonMember, WholeFile
 
-        folder = self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode"
+        folder = self.own_folder(place)
         # OpenCode reads either name; `.jsonc` may have comments.
         names = (folder / name for name in ("opencode.jsonc", "opencode.json"))
         config = next((path for path in names if path.exists()), folder / "opencode.json")
@@ -27,16 +32,10 @@ class OpenCode(Host):
             "headers": {"Authorization": f"Bearer {place.api_key}"},
             "enabled": True,
         }
-        plans = [
+        return [
             FilePlan(folder / "plugin" / "lcm.js", [WholeFile((PLUGINS / "opencode" / "lcm.js").read_text("utf-8"))]),
             FilePlan(config, [JsonMember(("mcp", "lcm"), server)]),
         ]
-        if place.is_mentioned:
-            plans.append(FilePlan(folder / "AGENTS.md", [TextBlock(MENTION, comment="<!--")]))
-        return plans
-
-    def is_here(self, place: Place) -> bool:
-        return (self.folder(place, "XDG_CONFIG_HOME", ".config") / "opencode").is_dir()
 
 
 HOST = OpenCode()

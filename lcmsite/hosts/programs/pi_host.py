@@ -6,8 +6,9 @@ The extension calls LCM's API itself; there are no hooks.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from lcmsite.hosts.agent_host import MENTION, PLUGINS, FilePlan, Host, Place
+from lcmsite.hosts.agent_host import PLUGINS, FilePlan, Host, Place
 
 
 class Pi(Host):
@@ -15,21 +16,18 @@ class Pi(Host):
     title = "pi"
     program = "pi"
 
+    def own_folder(self, place: Place) -> Path:
+        return self.folder(place, "PI_CODING_AGENT_DIR", ".pi", "agent")
+
     def files(self, place: Place) -> list[FilePlan]:
         # Imported here, so that hooks do not load it.
-        from lcmsite.hosts.file_edits import TextBlock, WholeFile
+        from lcmsite.hosts.file_edits import WholeFile
 
-        folder = self.folder(place, "PI_CODING_AGENT_DIR", ".pi", "agent")
-        plans = [
-            FilePlan(folder / "extensions" / "lcm.ts", [WholeFile((PLUGINS / "pi" / "lcm.ts").read_text("utf-8"))]),
-            FilePlan(folder / "extensions" / "lcm.json", [WholeFile(json.dumps({"mcp_url": place.mcp_url}) + "\n")]),
+        folder = self.own_folder(place) / "extensions"
+        return [
+            FilePlan(folder / "lcm.ts", [WholeFile((PLUGINS / "pi" / "lcm.ts").read_text("utf-8"))]),
+            FilePlan(folder / "lcm.json", [WholeFile(json.dumps({"mcp_url": place.mcp_url}) + "\n")]),
         ]
-        if place.is_mentioned:
-            plans.append(FilePlan(folder / "AGENTS.md", [TextBlock(MENTION, comment="<!--")]))
-        return plans
-
-    def is_here(self, place: Place) -> bool:
-        return self.folder(place, "PI_CODING_AGENT_DIR", ".pi", "agent").is_dir()
 
 
 HOST = Pi()
