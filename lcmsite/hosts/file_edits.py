@@ -23,10 +23,9 @@ class Taken(ValueError):
 
 
 @dataclass(frozen=True)
-class JsonMember:
-    """A member of an object in a JSON file, comments allowed."""
+class _JsonEdit:
+    """An edit at a path of keys in a JSON file, comments allowed."""
 
-    kind: ClassVar[str] = "member"
     path: tuple[str, ...]
     value: Any
     # How many keys of the path existed before the edit.
@@ -35,11 +34,26 @@ class JsonMember:
     def placed(self, text: str) -> Self:
         return replace(self, kept=json_edits.depth_of(json_edits.value_of(text), self.path))
 
+    def found_in(self, text: str) -> Any:
+        """Return the value at the path; None if it is not there."""
+        return json_edits.found_at(json_edits.value_of(text), self.path)
+
+    def is_called_in(self, text: str) -> bool:
+        """Whether a changed entry at the path still calls the edit's command."""
+        return _calls(self.found_in(text), self.value)
+
+
+@dataclass(frozen=True)
+class JsonMember(_JsonEdit):
+    """A member of an object in a JSON file."""
+
+    kind: ClassVar[str] = "member"
+
     def is_in(self, text: str) -> bool:
-        return json_edits.found_at(json_edits.value_of(text), self.path) == self.value
+        return bool(self.found_in(text) == self.value)
 
     def apply(self, text: str) -> str:
-        if json_edits.found_at(json_edits.value_of(text), self.path) is not None:
+        if self.found_in(text) is not None:
             raise Taken(f"it has an entry {'.'.join(self.path)} that LCM did not write; rename or remove that first")
         return json_edits.with_member(text, self.path, self.value)
 
@@ -47,8 +61,7 @@ class JsonMember:
         return json_edits.without_member(text, self.path, keep=self.kept) if self.is_in(text) else text
 
     def left_in(self, text: str) -> str:
-        is_left = json_edits.found_at(json_edits.value_of(text), self.path) is not None
-        return ".".join(self.path) if is_left else ""
+        return ".".join(self.path) if self.found_in(text) is not None else ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class JsonDefault(JsonMember):
     kind: ClassVar[str] = "default"
 
     def is_in(self, text: str) -> bool:
-        return json_edits.found_at(json_edits.value_of(text), self.path) is not None
+        return self.found_in(text) is not None
 
     def apply(self, text: str) -> str:
         return text if self.is_in(text) else super().apply(text)
@@ -68,24 +81,17 @@ class JsonDefault(JsonMember):
         return json_edits.without_member(text, self.path, keep=self.kept) if is_ours else text
 
     def left_in(self, text: str) -> str:
-        return super().left_in(text) if _has_command(text, self) else ""
+        return super().left_in(text) if self.is_called_in(text) else ""
 
 
 @dataclass(frozen=True)
-class JsonElement:
-    """An item of a list in a JSON file, comments allowed."""
+class JsonElement(_JsonEdit):
+    """An item of a list in a JSON file."""
 
     kind: ClassVar[str] = "element"
-    path: tuple[str, ...]
-    value: Any
-    # How many keys of the path existed before the edit.
-    kept: int = 0
-
-    def placed(self, text: str) -> Self:
-        return replace(self, kept=json_edits.depth_of(json_edits.value_of(text), self.path))
 
     def is_in(self, text: str) -> bool:
-        found = json_edits.found_at(json_edits.value_of(text), self.path)
+        found = self.found_in(text)
         return isinstance(found, list) and self.value in found
 
     def apply(self, text: str) -> str:
@@ -98,7 +104,7 @@ class JsonElement:
         """Undo the edit, even if its item was changed; an item with additions stays."""
         if self.is_in(text):
             return self.undo(text)
-        found = json_edits.found_at(json_edits.value_of(text), self.path)
+        found = self.found_in(text)
         own = _object_count(self.value)
         changed = (
             each
@@ -108,7 +114,7 @@ class JsonElement:
         return replace(self, value=next(changed, self.value)).undo(text)
 
     def left_in(self, text: str) -> str:
-        return f"LCM's item of {'.'.join(self.path)}" if _has_command(text, self) else ""
+        return f"LCM's item of {'.'.join(self.path)}" if self.is_called_in(text) else ""
 
 
 @dataclass(frozen=True)
@@ -206,11 +212,6 @@ def from_plain(row: Mapping[str, Any]) -> Edit:
 def is_empty(text: str) -> bool:
     """Whether a file's text has no content, or an empty object or list."""
     return text.strip() in ("", "{}", "[]")
-
-
-def _has_command(text: str, edit: JsonDefault | JsonElement) -> bool:
-    """Whether a changed entry at the edit's path still calls the edit's command."""
-    return _calls(json_edits.found_at(json_edits.value_of(text), edit.path), edit.value)
 
 
 def _calls(found: Any, value: Any) -> bool:
