@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation
-from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError, ProgrammingError
+from django.db import DataError, Error, IntegrityError, InterfaceError, OperationalError
 from django.db.migrations.exceptions import MigrationSchemaMissing
 from django.http import Http404
 from rest_framework import exceptions as rest
@@ -243,5 +243,5 @@ def _database_error(error: BaseException) -> LcmError | None:
             return Conflict("This contradicts stored data; nothing was changed. Read the data again.")
         case OperationalError() | InterfaceError() | psycopg.OperationalError() | psycopg.InterfaceError():
             return Unavailable("The database does not respond. Try again later.")
-        case ProgrammingError() | _:
+        case _:
             return None

@@ -45,4 +45,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _MISCONFIGURED
 
     signal.signal(signal.SIGINT, at_ctrl_c)
-    return run(argv)
+    return run(words)

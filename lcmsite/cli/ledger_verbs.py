@@ -14,7 +14,7 @@ from integrity.anchors.expectations import Expected
 from integrity.anchors.signing import read_public_key
 from integrity.ledgers import Ledgers
 from lcmsite.cli.cli_session import OPERATOR, Session
-from lcmsite.cli.verbs import STDIO, argument, opened, verb, waiting, write_bytes
+from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, verb, waiting, write_bytes
 from lcmsite.types import KeyScope
 
 PUBLIC_KEY = argument(
@@ -29,7 +29,7 @@ PUBLIC_KEY = argument(
     "ledger export",
     argument("conversation", nargs="?", metavar="CONVERSATION", help="The conversation's number or session."),
     argument("--all", action="store_true", help="Export every conversation of the workspace."),
-    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+    OUTPUT,
     argument(
         "--resume",
         action="store_true",
@@ -152,7 +152,7 @@ def list_anchors(session: Session, arguments: Namespace) -> Any:
 
 @verb(
     "anchor show",
-    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+    OUTPUT,
     for_operator=True,
 )
 def show_anchor(session: Session, arguments: Namespace) -> None:

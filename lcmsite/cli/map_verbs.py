@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from lcmsite.catalogue import json_text
 from lcmsite.catalogue.operations import OPERATIONS
 from lcmsite.cli.catalogue_verbs import JSON_HELP, read_argument
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.verbs import STDIO, AddArguments, argument, opened, verb
+from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, verb
 from lcmsite.types import KeyScope
 from retrieval.map.item_queue import OPEN_STATES
 from retrieval.map.map_operator import MapOperator
@@ -63,22 +63,18 @@ class WaitedRun(MapRunRecord):
         return self.state is MapState.COMPLETED and not self.failed
 
 
-def _add_may_change(parser: ArgumentParser) -> None:
-    parser.add_argument(
+_TERMS = (
+    argument("--retain", default="", metavar="TEXT", help="What you stay responsible for, in words. Required."),
+    argument("--delegated-scope", metavar="TEXT", help="The work handed over to agents. Required with --grant-id."),
+    argument("--kept-work", metavar="TEXT", help="The work that you still do yourself. Required with --grant-id."),
+    argument("--grant-id", metavar="ID", help="The grant that lets agents read more than their items."),
+    argument(
         "--may-change",
         dest="read_only",
         action="store_false",
         default=None,
         help="Allow agents to change things outside LCM. Default: not allowed; LCM cannot enforce it.",
-    )
-
-
-_TERMS: tuple[AddArguments, ...] = (
-    argument("--retain", default="", metavar="TEXT", help="What you stay responsible for, in words. Required."),
-    argument("--delegated-scope", metavar="TEXT", help="The work handed over to agents. Required with --grant-id."),
-    argument("--kept-work", metavar="TEXT", help="The work that you still do yourself. Required with --grant-id."),
-    argument("--grant-id", metavar="ID", help="The grant that lets agents read more than their items."),
-    _add_may_change,
+    ),
 )
 
 
@@ -165,7 +161,7 @@ def _wait_for_end(session: Session, run: MapRunRecord) -> MapRunRecord:
 @verb(
     "map events",
     argument("run_id", nargs="?", metavar="RUN", help="The map run. Default: all runs of the workspace."),
-    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+    OUTPUT,
 )
 def export_events(session: Session, arguments: Namespace) -> Any:
     """Export the record of map runs as JSON Lines, one event per line.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from argparse import REMAINDER, SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
@@ -45,9 +45,8 @@ SHELLS = ("bash", "zsh", "fish")
 SERVERS = ("gateway", "mcp")
 
 
-def run(argv: Sequence[str] | None = None) -> int:
+def run(given: list[str]) -> int:
     """Run one command line and return its exit status; problems go to stderr."""
-    given = list(sys.argv[1:] if argv is None else argv)
     _escape_unencodable()
     # Looked up without parsing, because errors of the parser need it, too.
     wants_json = "--json" in given

@@ -30,13 +30,14 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.journal_files import JournalFiles
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.verbs import STDIO, argument, opened, unusable, verb, write_bytes
+from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, unusable, verb, write_bytes
 from lcmsite.importing.discovery_verbs import DIRECTORIES, FoundReport, discover
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.importing.sweeping import Sweep
 from lcmsite.types import KeyScope
 
+CONVERSATION = argument("conversation", metavar="CONVERSATION", help="The conversation's number or session.")
 LONGEST_COMPACTION_WAIT_SECONDS = 120
 
 
@@ -149,10 +150,10 @@ def progress_bar() -> Progress:
 
 @verb(
     "export",
-    argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
+    CONVERSATION,
     argument("--format", choices=list(ExportFormat), required=True, help="The format to write."),
     argument("--subpath", metavar="NAME", help="With --format journal: the transcript file. Default: the session's."),
-    argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output."),
+    OUTPUT,
 )
 def export_conversation(session: Session, arguments: Namespace) -> None:
     """Write a conversation as a file: its active path, or its journal.
@@ -200,7 +201,7 @@ class DownloadedFile:
 
 @verb(
     "upload",
-    argument("conversation", metavar="CONVERSATION", help="The conversation's number or session."),
+    CONVERSATION,
     argument("file", metavar="FILE", help="The file to store."),
     argument("--mime-type", metavar="TEXT", help="The MIME type of the file, such as text/csv."),
 )

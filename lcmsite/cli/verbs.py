@@ -62,6 +62,9 @@ def argument(*names: str, **options: Any) -> AddArguments:
     return lambda parser: parser.add_argument(*names, **options)
 
 
+OUTPUT = argument("-o", "--output", metavar="FILE", default=STDIO, help="The file to write. Default: standard output.")
+
+
 def verb(
     name: str, *arguments: AddArguments, for_operator: bool = False, description: str | None = None
 ) -> Callable[[Run], Verb]:
