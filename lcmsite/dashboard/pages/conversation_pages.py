@@ -15,7 +15,7 @@ from conversations.errors import Conflict, Invalid
 from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
 from lcmsite.dashboard.parts.transcript_parts import turns
-from lcmsite.dashboard.visit import POST, Visit, number_in, page
+from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
 from lcmsite.importing.history import KNOWN_FORMATS, History
 from lcmsite.importing.importer import Importer
 from lcmsite.types import KeyScope
@@ -34,7 +34,7 @@ def conversations(visit: Visit) -> HttpResponse:
     sort = given.get("sort", BrowseSort.UPDATED)
     found = visit.call(
         "lcm_browse",
-        query=given.get("q", "").strip() or None,
+        query=text_in(given, "q") or None,
         sort=sort if sort in list(BrowseSort) else None,
         page=number_in(given, "page"),
     )
@@ -161,7 +161,7 @@ def import_history(visit: Visit) -> HttpResponse:
         with path.open("wb") as copy:
             for chunk in file.chunks():
                 copy.write(chunk)
-        history = History(path=path, session=visit.request.POST.get("session", "").strip())
+        history = History(path=path, session=text_in(visit.request.POST, "session"))
         found = Importer(ConversationStore.from_settings(visit.caller.scope), history).run()
     new = sum(each.created for each in found)
     known = sum(each.stored_before for each in found)

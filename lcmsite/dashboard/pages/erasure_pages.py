@@ -11,7 +11,7 @@ from conversations.audit import Act
 from conversations.errors import Invalid, LcmError
 from integrity.retention.types import ErasurePreview
 from lcmsite.catalogue.problems import Problem, problem_of
-from lcmsite.dashboard.visit import POST, Visit, page
+from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from lcmsite.types import KeyScope
 
 # If an erasure fails with one of these codes, nothing was erased, and the preview is shown again.
@@ -67,7 +67,7 @@ def _chosen(given: QueryDict) -> dict[str, Any]:
 
     For the service, no params mean the whole conversation; an empty form must not mean that.
     """
-    ends = {name: given.get(name, "").strip() for name in ("from_seq", "to_seq")}
+    ends = {name: text_in(given, name) for name in ("from_seq", "to_seq")}
     ids = {name: _IDS.findall(given.get(name, "")) for name in ("message_ids", "file_ids")}
     named = {name: value for name, value in {**ends, **ids}.items() if value}
     is_whole = bool(given.get("is_whole"))

@@ -43,7 +43,7 @@ def _show_plan(visit: Visit, problem: Problem | None = None, *, repair_id: str) 
 @page(KeyScope.WRITE, POST)
 def plan(visit: Visit, report_id: str) -> HttpResponse:
     """Make a repair plan for a report; no stored data is changed."""
-    ledger = visit.request.POST.get("ledger_file_id", "").strip() or None
+    ledger = text_in(visit.request.POST, "ledger_file_id") or None
     made = visit.call("lcm_plan_repairs", report_id=report_id, ledger_file_id=ledger)
     return visit.redirect("repairs", repair_id=made.repair_id)
 

@@ -13,7 +13,7 @@ from integrity.retention.types import TierMove
 from integrity.types import ScanMode
 from lcmsite.api.streams import ledger_response
 from lcmsite.catalogue.problems import Problem, problem_of
-from lcmsite.dashboard.visit import POST, Visit, page
+from lcmsite.dashboard.visit import POST, Visit, page, text_in
 from lcmsite.types import KeyScope
 
 ON_A_PAGE = 10
@@ -106,7 +106,7 @@ def _days(visit: Visit) -> int | None:
             return None
         case "never":
             return MOST_DAYS
-    text = given.get("days", "").strip()
+    text = text_in(given, "days")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_DAYS))):
         raise Invalid(f"days: enter a whole number from 1 to {MOST_DAYS:,}.")
     return int(text)

@@ -59,24 +59,25 @@ def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def jobs(visit: Visit) -> HttpResponse:
     """The jobs of the workspace, newest first, filtered by state."""
-    filters = choices_in(visit.request.GET, state=JobState)
-    return visit.show(
-        "_jobs.html" if visit.is_part else "jobs.html",
-        paged=visit.list_page("lcm_jobs", filters=filters, **filters),
-        filters=filters,
-        states=list(JobState),
-    )
+    return _show_by_state(visit, "lcm_jobs", JobState, whole="jobs.html", part="_jobs.html")
 
 
 @page()
 def history_jobs(visit: Visit) -> HttpResponse:
     """Jobs that make session, arc and epoch summaries, filtered by state."""
-    filters = choices_in(visit.request.GET, state=JobState)
+    return _show_by_state(visit, "lcm_history_jobs", JobState, whole="history/jobs.html", part="history/_jobs.html")
+
+
+def _show_by_state(
+    visit: Visit, tool: str, states: type[JobState | MapState], *, whole: str, part: str
+) -> HttpResponse:
+    """A list of the workspace, filtered by state, as a page or a part."""
+    filters = choices_in(visit.request.GET, state=states)
     return visit.show(
-        "history/_jobs.html" if visit.is_part else "history/jobs.html",
-        paged=visit.list_page("lcm_history_jobs", filters=filters, **filters),
+        part if visit.is_part else whole,
+        paged=visit.list_page(tool, filters=filters, **filters),
         filters=filters,
-        states=list(JobState),
+        states=list(states),
     )
 
 
@@ -160,13 +161,7 @@ def _progress(visit: Visit, conversation_id: int, plan_id: str) -> dict[str, Any
 @page()
 def map_runs(visit: Visit) -> HttpResponse:
     """The map runs of the workspace, newest first, filtered by state."""
-    filters = choices_in(visit.request.GET, state=MapState)
-    return visit.show(
-        "_map_runs.html" if visit.is_part else "map_runs.html",
-        paged=visit.list_page("lcm_map_runs", filters=filters, **filters),
-        filters=filters,
-        states=list(MapState),
-    )
+    return _show_by_state(visit, "lcm_map_runs", MapState, whole="map_runs.html", part="_map_runs.html")
 
 
 @page()
