@@ -73,13 +73,11 @@ def _untitled(schema: Any) -> Any:
     return [_untitled(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def of_params(
-    params: type[Params], *, without: Sequence[str] = (), defaults: Mapping[str, Any] | None = None
-) -> Schema:
+def of_params(params: type[Params], *, defaults: Mapping[str, Any], without: Sequence[str] = ()) -> Schema:
     """The schema of the params as an object, except those in `without`."""
     whole = _of_model(params)
     properties = {name: dict(schema) for name, schema in whole["properties"].items() if name not in without}
-    for name, default in (defaults or {}).items():
+    for name, default in defaults.items():
         if name in properties and default is not None:
             properties[name]["default"] = default
     required = [name for name in whole.get("required", ()) if name not in without]

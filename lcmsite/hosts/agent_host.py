@@ -42,7 +42,7 @@ class Place(NamedTuple):
     mcp_url: str
     api_key: str
     # Whether to mention LCM in the host's instruction file.
-    is_mentioned: bool = False
+    is_mentioned: bool
 
 
 class FilePlan(NamedTuple):

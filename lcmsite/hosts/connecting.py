@@ -44,7 +44,7 @@ class FileChange:
     def is_change(self) -> bool:
         return self.before != self.after
 
-    def diff(self, secret: str = "") -> str:
+    def diff(self, secret: str) -> str:
         """Return the change as a unified diff, with `secret` shortened."""
         both = (self.before, self.after)
         before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in both)

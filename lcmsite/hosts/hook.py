@@ -25,8 +25,8 @@ STATUS_LINE = "statusline"
 _MOST_BYTES = 32 * 1024**2
 
 
-def run(name: str, rest: Sequence[str] = ()) -> int:
-    """Handle the event on standard input, or print a status line. Always returns 0."""
+def run(name: str, rest: Sequence[str] = ()) -> None:
+    """Handle the event on standard input, or print a status line; errors are logged."""
     try:
         host = host_named(name)
         event = json.loads(_received())
@@ -36,7 +36,6 @@ def run(name: str, rest: Sequence[str] = ()) -> int:
             sys.stdout.flush()
     except Exception as error:
         host_state.log(f"{name}: {type(error).__name__}: {error}")
-    return 0
 
 
 def _received() -> bytes:

@@ -21,9 +21,9 @@ OWNER_ALONE = 0o600
 _LONGEST_LOG = 1_000_000
 
 
-def folder(environ: Mapping[str, str] = os.environ) -> Path:
+def folder() -> Path:
     """Return the folder of all state; it may not exist yet."""
-    own = environ.get("XDG_STATE_HOME")
+    own = os.environ.get("XDG_STATE_HOME")
     return (Path(own) if own else Path.home() / ".local" / "state") / "lcm"
 
 

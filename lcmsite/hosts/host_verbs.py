@@ -77,7 +77,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     recorded = host_state.read(host.name, "connection.json")
     recorded_key = recorded.get("api_key", "")
     key = recorded_key if _is_good(recorded_key) else ""
-    place = _place(arguments, api_key=key or _NO_KEY_YET)
+    place = _place(key or _NO_KEY_YET, mcp_url=arguments.mcp_url, is_mentioned=arguments.mention)
     if arguments.plugin and not host.has_plugin:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
     changes = [] if arguments.plugin else changes_for(host, place)
@@ -159,18 +159,17 @@ def doctor(session: Session, arguments: Namespace) -> list[HostHealth]:
     spool, and what to do. The exit status is 1 if a connected program cannot reach LCM.
     """
     names = [arguments.host] if arguments.host else host_names()
-    return [examine(host_named(name), _place(Namespace(), api_key="")) for name in names]
+    return [examine(host_named(name), _place()) for name in names]
 
 
-def _place(arguments: Namespace, *, api_key: str) -> Place:
-    port = settings.DEPLOYMENT.mcp_port
+def _place(api_key: str = "", *, mcp_url: str | None = None, is_mentioned: bool = False) -> Place:
     return Place(
         home=Path.home(),
         environ=os.environ,
         command=_command(),
-        mcp_url=getattr(arguments, "mcp_url", None) or f"{_url(port)}/mcp",
+        mcp_url=mcp_url or f"{_url(settings.DEPLOYMENT.mcp_port)}/mcp",
         api_key=api_key,
-        is_mentioned=getattr(arguments, "mention", False),
+        is_mentioned=is_mentioned,
     )
 
 

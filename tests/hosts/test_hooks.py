@@ -97,7 +97,8 @@ def test_whatever_comes_the_host_sees_no_error(home, monkeypatch, capsys, host, 
     connect_to(host)
     monkeypatch.setattr(hook, "_received", lambda: given)
 
-    assert hook.run(host) == 0
+    hook.run(host)
+
     assert capsys.readouterr().out == ""
 
 
@@ -105,9 +106,10 @@ def test_an_unknown_host_and_a_recall_without_lcm_are_lines_in_the_log(home, mon
     connect_to("claude-code")
     monkeypatch.setattr(hook, "_received", lambda: json.dumps(event("SessionStart", source="compact")).encode())
 
-    codes = [hook.run(host) for host in ("no-such-host", "claude-code")]
+    for host in ("no-such-host", "claude-code"):
+        hook.run(host)
 
-    assert (codes, *capsys.readouterr()) == ([0, 0], "", "")
+    assert (*capsys.readouterr(),) == ("", "")
     log = host_state.folder() / "hooks.log"
     assert "no-such-host" in log.read_text() and "claude-code: Unreachable" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
