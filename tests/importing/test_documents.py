@@ -45,19 +45,13 @@ OFF_THE_PATH = {
 
 
 @pytest.fixture
-def imported(tmp_path):
-    """Imports bytes as a file of this name; `twice`, to see that nothing is stored again."""
+def imported(imported):
+    """Imports bytes as a file of this name, twice: nothing is stored again."""
 
-    def run(name, content, *more, twice=True):
-        path = tmp_path / name
-        path.write_bytes(content)
-        found = lcm("--json", "import", str(path), *more)
-        assert found.exit_code == 0, found.err
-        if twice:
-            again = lcm("--json", "import", str(path), *more)
-            assert again.exit_code == 0, again.err
-            assert [each["created"] for each in again.json["conversations"]] == [0] * len(found.json["conversations"])
-        return found.json
+    def run(*given):
+        report, again = imported(*given), imported(*given)
+        assert [each["created"] for each in again["conversations"]] == [0] * len(report["conversations"])
+        return report
 
     return run
 

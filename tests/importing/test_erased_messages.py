@@ -15,17 +15,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def imported(tmp_path):
+def imported(imported):
     """Imports bytes as a file of this name; how many messages were stored."""
-
-    def run(name, content):
-        path = tmp_path / name
-        path.write_bytes(content)
-        found = lcm("--json", "import", str(path))
-        assert found.exit_code == 0, found.err
-        return sum(each["created"] for each in found.json["conversations"])
-
-    return run
+    return lambda *given: sum(each["created"] for each in imported(*given)["conversations"])
 
 
 def erase(conversation_id, **what):

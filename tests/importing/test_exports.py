@@ -31,15 +31,9 @@ ROWS = {"openai": CHAT, "anthropic": ANTHROPIC, "claude-code": files.CLAUDE_CODE
 
 
 @pytest.fixture
-def stored(tmp_path):
-    def run(content, name="history.jsonl"):
-        path = tmp_path / name
-        path.write_bytes(content)
-        found = lcm("--json", "import", str(path))
-        assert found.exit_code == 0, found.err
-        return found.json["conversations"][0]["session_id"]
-
-    return run
+def stored(imported):
+    """Imports bytes as a file of this name; the session."""
+    return lambda *given: imported(*given)["conversations"][0]["session_id"]
 
 
 def exported(session_id, format):
@@ -54,7 +48,7 @@ def rows_of(text):
 
 @pytest.mark.parametrize("format", ROWS)
 def test_what_came_in_a_format_goes_out_the_same(stored, format):
-    session_id = stored(files.lines_of(ROWS[format]))
+    session_id = stored("history.jsonl", files.lines_of(ROWS[format]))
 
     assert rows_of(exported(session_id, format)) == ROWS[format]
 
@@ -63,11 +57,10 @@ def test_what_came_in_a_format_goes_out_the_same(stored, format):
 @pytest.mark.parametrize("program", ["OpenCode", "Gemini CLI", "pi", "Claude.ai", "SWE-agent"])
 @pytest.mark.parametrize("format", ["openai", "anthropic", "claude-code"])
 def test_the_session_of_any_program_is_exported_and_read_again(stored, program, format):
-    name, content = files.FILES[program]
-    text = exported(stored(content, name), format)
+    text = exported(stored(*files.FILES[program]), format)
     Conversation.objects.update(session_id="the original")
 
-    again = stored(text.encode(), "again.jsonl")
+    again = stored("again.jsonl", text.encode())
 
     shown = "\n".join(Message.objects.filter(conversation__session_id=again).values_list("content", flat=True))
     assert "Which port?" in shown and "5433" in shown and "5432" not in shown
@@ -75,8 +68,7 @@ def test_the_session_of_any_program_is_exported_and_read_again(stored, program, 
 
 
 def test_a_transcript_for_claude_code_is_one_chain_of_valid_lines(stored):
-    name, content = files.FILES["OpenCode"]
-    lines = rows_of(exported(stored(content, name), "claude-code"))
+    lines = rows_of(exported(stored(*files.FILES["OpenCode"]), "claude-code"))
 
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
     assert {line["cwd"] for line in lines} == {"/home/ada/boats"}
@@ -86,8 +78,7 @@ def test_a_transcript_for_claude_code_is_one_chain_of_valid_lines(stored):
 
 
 def test_markdown_has_every_text_in_order(stored):
-    name, content = files.FILES["Claude.ai"]
-    text = exported(stored(content, name), "markdown")
+    text = exported(stored(*files.FILES["Claude.ai"]), "markdown")
 
     assert text.startswith("# Ports\n")
     places = [text.index(each) for each in ("## User", "Which port?", "## Assistant", "It is 5433.")]

@@ -43,15 +43,9 @@ def exported(session_id, format="journal", *more):
 
 
 @pytest.fixture
-def imported(tmp_path):
-    def run(rows, name="s1.jsonl"):
-        path = tmp_path / name
-        path.write_bytes(rows if isinstance(rows, bytes) else files.lines_of(rows))
-        found = lcm("--json", "import", str(path))
-        assert found.exit_code == 0, found.err
-        return found.json["conversations"]
-
-    return run
+def imported(imported):
+    """Imports the lines of a file of this name."""
+    return lambda rows, name="s1.jsonl": imported(name, files.lines_of(rows))
 
 
 TALK = [

@@ -17,7 +17,6 @@ from lcmsite.cli.cli_session import Session
 from lcmsite.importing.plugin_sessions import plugin_messages
 from lcmsite.types import KeyScope
 from tests.importing import host_files as files
-from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
 
@@ -33,14 +32,6 @@ def recorded(session, *messages):
     store = ConversationStore.from_settings(Session().caller_with(KeyScope.WRITE, creates_default=True).scope)
     conversation_id = store.open_conversation(session_id=session).conversation_id
     return store.append_messages(conversation_id=conversation_id, messages=messages)
-
-
-def imported(tmp_path, name, content):
-    path = tmp_path / name
-    path.write_bytes(content)
-    found = lcm("--json", "import", str(path))
-    assert found.exit_code == 0, found.err
-    return found.json
 
 
 def active(session):
@@ -72,12 +63,12 @@ ANSWERED = (
 )  # fmt: skip
 
 
-def test_what_a_plugin_of_opencode_missed_is_added_to_its_conversation(tmp_path):
+def test_what_a_plugin_of_opencode_missed_is_added_to_its_conversation(imported):
     recorded("opencode:ses_1", QUESTION)
     session = json.dumps(files.OPENCODE).encode()
 
-    first = imported(tmp_path, "ses_1.json", session)
-    again = imported(tmp_path, "ses_1.json", session)
+    first = imported("ses_1.json", session)
+    again = imported("ses_1.json", session)
     # With its next call the plugin sends all of it: what the import has stored is the same to the letter.
     later = recorded("opencode:ses_1", QUESTION, *ANSWERED)
 
@@ -92,22 +83,22 @@ def test_what_a_plugin_of_opencode_missed_is_added_to_its_conversation(tmp_path)
     ]
 
 
-def test_a_subagent_is_the_child_of_the_session_that_the_plugin_recorded(tmp_path):
+def test_a_subagent_is_the_child_of_the_session_that_the_plugin_recorded(imported):
     recorded("opencode:ses_1", QUESTION)
 
-    imported(tmp_path, "ses_2.json", json.dumps(files.OPENCODE_CHILD).encode())
+    imported("ses_2.json", json.dumps(files.OPENCODE_CHILD).encode())
 
     assert Conversation.objects.get(session_id="ses_2").parent.session_id == "opencode:ses_1"
 
 
-def test_a_branch_that_a_plugin_of_pi_missed_is_added_where_it_begins(tmp_path):
+def test_a_branch_that_a_plugin_of_pi_missed_is_added_where_it_begins(imported):
     recorded(
         "pi:pi-1",
         sent("pi:347e1732e3fc392d7e292a1bd0b3de3732d85544", "user", "Which port?"),
         sent("pi:fe77502be82cb49682dd84b2c029df8f51bafab1", "assistant", "It is 5432."),
     )
 
-    imported(tmp_path, "pi-1.jsonl", files.lines_of(files.PI))
+    imported("pi-1.jsonl", files.lines_of(files.PI))
 
     assert list(Conversation.objects.values_list("session_id", flat=True)) == ["pi:pi-1"]
     assert active("pi:pi-1") == [("user", "Which port?"), ("assistant", "It is 5433.")]
@@ -116,10 +107,10 @@ def test_a_branch_that_a_plugin_of_pi_missed_is_added_where_it_begins(tmp_path):
     assert stored[2].idempotency_key == "pi:1699c6981bc108f2fafc750521fec23f3227e61c"
 
 
-def test_a_session_that_no_plugin_recorded_keeps_its_name_and_form(tmp_path):
+def test_a_session_that_no_plugin_recorded_keeps_its_name_and_form(imported):
     recorded("pi:pi-2", sent("pi:1", "user", "Another session."))
 
-    imported(tmp_path, "pi-1.jsonl", files.lines_of(files.PI))
+    imported("pi-1.jsonl", files.lines_of(files.PI))
 
     assert Conversation.objects.filter(session_id="pi-1").exists()
     assert active("pi:pi-2") == [("user", "Another session.")]

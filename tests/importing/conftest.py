@@ -1,0 +1,25 @@
+"""What tests of imports share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lcmsite.callers import lcm
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Callable[..., Any]:
+    """Imports bytes as a file of this name; what `lcm import` reports."""
+
+    def run(name: str, content: bytes, *more: str) -> Any:
+        path = tmp_path / name
+        path.write_bytes(content)
+        found = lcm("--json", "import", str(path), *more)
+        assert found.exit_code == 0, found.err
+        return found.json
+
+    return run
