@@ -185,57 +185,18 @@ TRANSCRIPT = [
 ]
 
 
-CODEX = [
-    {"timestamp": "2026-01-31T12:00:00.000Z", "type": "session_meta", "payload": {"id": "c1"}},
-    {"timestamp": "2026-01-31T12:00:01.000Z", "type": "event_msg", "payload": {"type": "user_message"}},
-    *(
-        {"timestamp": "2026-01-31T12:00:02.000Z", "type": "response_item", "payload": item}
-        for item in (
-            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is in a.py?"}]},
-            {"type": "function_call", "call_id": "x", "name": "shell", "arguments": '{"command":["cat","a.py"]}'},
-            {"type": "function_call_output", "call_id": "x", "output": "def f(): ..."},
-        )
-    ),
-    {"timestamp": "2026-01-31T12:00:03.000Z", "type": "session_meta", "payload": {"id": "where it came from"}},
-    {"timestamp": "2026-01-31T12:00:04.000Z", "type": "response_item",
-     "payload": {"role": "assistant", "content": [{"type": "output_text", "text": "One function."}]}},
-]  # fmt: skip
-PI = [
-    {"type": "session", "id": "p1", "timestamp": "2026-01-31T12:00:00.000Z", "cwd": "/"},
-    {"type": "message", "timestamp": "2026-01-31T12:00:01.000Z",
-     "message": {"role": "user", "content": [{"type": "text", "text": "What is in a.py?"}], "timestamp": 1}},
-    {"type": "model_change", "timestamp": "2026-01-31T12:00:01.000Z", "modelId": "m"},
-    {"type": "message", "timestamp": "2026-01-31T12:00:02.000Z",
-     "message": {"role": "toolResult", "toolCallId": "t", "toolName": "read", "isError": False,
-                 "content": [{"type": "text", "text": "def f(): ..."}]}},
-]  # fmt: skip
+def test_the_transcript_of_an_agent_is_imported_into_its_sessions(imported):
+    contents = {
+        "s1": ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}'],
+        "s1:a28": ["Look outside."],
+    }
 
-
-@pytest.mark.parametrize(
-    ("lines", "contents", "passed_over"),
-    [
-        (
-            TRANSCRIPT,
-            {"s1": ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}'],
-             "s1:a28": ["Look outside."]},
-            {"summary": 1, "progress": 2},
-        ),
-        (
-            CODEX,
-            {"c1": ["What is in a.py?", '[tool_call shell] {"command": ["cat", "a.py"]}', "def f(): ...",
-                    "One function."]},
-            {"session_meta": 2, "event_msg": 1},
-        ),
-        (PI, {"p1": ["What is in a.py?", "def f(): ..."]}, {"session": 1, "model_change": 1}),
-    ],
-)  # fmt: skip
-def test_the_transcript_of_an_agent_is_imported_into_its_sessions(imported, lines, contents, passed_over):
-    report, again = imported(_lines(lines)).json, imported(_lines(lines)).json
+    report, again = imported(_lines(TRANSCRIPT)).json, imported(_lines(TRANSCRIPT)).json
 
     created = {each["session_id"]: each["created"] for each in report["conversations"]}
     assert created == {session_id: len(texts) for session_id, texts in contents.items()}
     assert {each["session_id"]: each["stored_before"] for each in again["conversations"]} == created
-    assert report["passed_over"] == again["passed_over"] == passed_over
+    assert report["passed_over"] == again["passed_over"] == {"summary": 1, "progress": 2}
     assert {session_id: _contents(session_id) for session_id in contents} == contents
 
 
