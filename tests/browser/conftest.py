@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,8 @@ from typing import Any
 import pytest
 
 from tests.guardian import a_directory
-from tests.lcmsite.operating import free_port, processes_of, until_ready
+from tests.lcmsite.operating import PROJECT, free_port, lcm_in, own_environment, processes_of, until_ready
 
-PROJECT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PEOPLE = {"ann": "admin", "olga": "operator", "rita": "reader"}
 
@@ -40,17 +38,14 @@ class Site:
 
     def lcm(self, *words: str) -> Any:
         """What a verb of the command line answers."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", "lcm", "--json", *words],
-            cwd=PROJECT, env=environment(self.data_dir), capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode in (0, 1), done.stderr
-        return json.loads(done.stdout)
+        return lcm_in(self.data_dir, *words)
 
-
-def environment(data_dir: Path, **settings: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LCM_")}
-    return {**kept, "LCM_DATA_DIR": str(data_dir), "LCM_LOG_LEVEL": "WARNING", **settings}
+    def imported(self, name: str, texts: Iterable[str], *more: str) -> int:
+        """The conversation of a history in which a user says these texts."""
+        history = self.data_dir / f"{name}.jsonl"
+        history.write_text("\n".join(json.dumps({"role": "user", "content": text}) for text in texts))
+        [conversation] = self.lcm("import", str(history), *more)["conversations"]
+        return int(conversation["conversation_id"])
 
 
 @contextmanager
@@ -61,7 +56,10 @@ def running_site(*options: str) -> Iterator[Site]:
     running = subprocess.Popen(
         [sys.executable, "manage.py", "up", *options],
         cwd=PROJECT,
-        env=environment(data_dir, LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_GATEWAY_PORT="0", LCM_WEB_WORKERS="1"),
+        env=own_environment(
+            LCM_DATA_DIR=str(data_dir), LCM_PORT=str(port), LCM_MCP_PORT="0", LCM_GATEWAY_PORT="0",
+            LCM_WEB_WORKERS="1", LCM_LOG_LEVEL="WARNING",
+        ),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:

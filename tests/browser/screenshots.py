@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.browser.conftest import browser_program, running_site
+from tests.browser.conftest import Window, browser_program, running_site
 from tests.guardian import have_it_guarded
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
@@ -76,11 +76,7 @@ def _take(browser: Any, theme: str, *, address: str, name: str, password: str) -
         base_url=address, viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=theme, reduced_motion="reduce"
     )
     page = context.new_page()
-    page.goto("/login/")
-    page.fill("#id_username", name)
-    page.fill("#id_password", password)
-    page.click("button.primary")
-    page.wait_for_url("**/w/default/")
+    Window(page, address).log_in(name, password)
     for title, path in PAGES.items():
         page.goto(f"/w/default/{path}", wait_until="networkidle")
         if title == "lineage":

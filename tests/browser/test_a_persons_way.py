@@ -45,12 +45,10 @@ def test_a_history_is_imported_compacted_and_followed_back_to_its_messages(site:
 
 def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
     page = window.page
-    lines = [f'{{"role": "user", "content": "Turn {n} of src/module_{n}.py {"many words " * 30}"}}' for n in range(300)]
-    history = site.data_dir / "turns.jsonl"
-    history.write_text("\n".join(lines))
-    [talk] = site.lcm("import", str(history), "--compact")["conversations"]
+    texts = (f"Turn {n} of src/module_{n}.py {'many words ' * 30}" for n in range(300))
+    conversation_id = site.imported("turns", texts, "--compact")
     window.log_in("rita", site.passwords["rita"])
-    page.goto(f"/w/default/conversations/{talk['conversation_id']}/lineage/")
+    page.goto(f"/w/default/conversations/{conversation_id}/lineage/")
     seen = page.locator(".lineage-view")
 
     def shown() -> tuple[int, int]:
@@ -81,11 +79,9 @@ def test_keys_alone_move_about_in_the_lineage(site: Site, window: Window):
 
 def test_who_asks_for_more_by_keys_goes_on_where_they_were(site: Site, window: Window):
     page = window.page
-    history = site.data_dir / "hundred.jsonl"
-    history.write_text("\n".join(f'{{"role": "user", "content": "Turn {n}"}}' for n in range(1, 101)))
-    [talk] = site.lcm("import", str(history))["conversations"]
+    conversation_id = site.imported("hundred", (f"Turn {n}" for n in range(1, 101)))
     window.log_in("rita", site.passwords["rita"])
-    address = f"/w/default/conversations/{talk['conversation_id']}/"
+    address = f"/w/default/conversations/{conversation_id}/"
     page.goto(address)
     top = "() => document.querySelector('#m61').getBoundingClientRect().top"
 

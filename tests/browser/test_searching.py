@@ -10,11 +10,8 @@ from tests.browser.conftest import Site, Window
 @pytest.fixture(scope="module")
 def conversation_id(site: Site) -> int:
     """Sixty turns about a harbour, the older ones in summaries."""
-    lines = [f'{{"role": "user", "content": "Turn {n} about the harbour {"and its boats " * 40}"}}' for n in range(60)]
-    history = site.data_dir / "harbour.jsonl"
-    history.write_text("\n".join(lines))
-    [talk] = site.lcm("import", str(history), "--compact")["conversations"]
-    return int(talk["conversation_id"])
+    texts = (f"Turn {n} about the harbour {'and its boats ' * 40}" for n in range(60))
+    return site.imported("harbour", texts, "--compact")
 
 
 @pytest.mark.thorough

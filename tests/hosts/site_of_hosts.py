@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.flows.processes import wait_until
 from tests.guardian import a_directory
-from tests.lcmsite.operating import PROJECT, Site, a_key_in, free_port, own_environment, processes_of
+from tests.lcmsite.operating import PROJECT, Site, a_key_in, free_port, own_environment, processes_of, run_python
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,7 @@ class HostSite:
 
     def lcm(self, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
         """The command line of the person who lives in this home."""
-        return subprocess.run(
-            [sys.executable, "manage.py", "lcm", *words],
-            cwd=PROJECT,
-            env=own_environment(**self.settings) | {"HOME": str(home)},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_python("manage.py", "lcm", *words, HOME=str(home), **self.settings)
 
     def connect(self, home: Path, host: str, *more: str) -> None:
         done = self.lcm(home, "connect", host, "--yes", *more)
