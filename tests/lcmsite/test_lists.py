@@ -13,18 +13,17 @@ from compaction.models import CompactionBoundary, CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
 from conversations.errors import Invalid, NotFound
 from conversations.files.uploads import UploadService
-from conversations.models import Upload
+from conversations.models import Quarantine, Upload
 from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityReport
-from integrity.repairs.quarantines import Quarantines
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from retrieval.models import AssemblyReceipt, Grant
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -35,41 +34,44 @@ def scope(workspace: str | None = None) -> Scope:
     return Scope(a_workspace(workspace).pk)
 
 
-def a_quarantine(conversation_id: int, number: int) -> None:
-    message = a_store().list_messages(conversation_id=conversation_id)[number]
-    Quarantines.from_settings(scope()).quarantine(id=message.id, reason="why")
+def a_quarantine(conversation_id: int, number: int) -> str:
+    target = f"part_{number}_{number}"
+    Quarantine.objects.create(conversation_id=conversation_id, target=target, reason="why")
+    return target
 
 
-def a_grant(conversation_id: int, number: int) -> None:
-    Grants.from_settings(scope()).issue(
-        workspace_id=a_workspace().pk, question="?", item_ids=(), depth=1, token_cap=4000, seconds=60
-    )
+def a_grant(conversation_id: int, number: int) -> str:
+    grants = Grants.from_settings(scope())
+    grant = grants.issue(workspace_id=a_workspace().pk, question="?", item_ids=(), depth=1, token_cap=4000, seconds=60)
+    return grant.grant_id
 
 
-def a_receipt(conversation_id: int, number: int) -> None:
+def a_receipt(conversation_id: int, number: int) -> str:
     assembler = ContextAssembler.from_settings(scope())
-    assembler.assemble(conversation_id=conversation_id, budget=1000 + number, keep_receipt=True)
+    kept = assembler.assemble(conversation_id=conversation_id, budget=1000 + number, keep_receipt=True)
+    return str(kept.receipt_id)
 
 
-def a_plan(conversation_id: int, number: int) -> None:
-    CompactionPlans.from_settings(scope()).plan(conversation_id=conversation_id)
+def a_plan(conversation_id: int, number: int) -> str:
+    return CompactionPlans.from_settings(scope()).plan(conversation_id=conversation_id).plan_id
 
 
-def a_boundary(conversation_id: int, number: int) -> None:
+def a_boundary(conversation_id: int, number: int) -> str:
+    reference = f"compaction {number}"
     hosts = HostCompaction.from_settings(scope())
-    hosts.record_boundary(conversation_id=conversation_id, host_reference=f"compaction {number}")
+    return hosts.record_boundary(conversation_id=conversation_id, host_reference=reference).host_reference
 
 
-def an_upload(conversation_id: int, number: int) -> None:
-    UploadService.from_settings(scope()).begin(conversation_id=conversation_id, byte_size=4)
+def an_upload(conversation_id: int, number: int) -> str:
+    return UploadService.from_settings(scope()).begin(conversation_id=conversation_id, byte_size=4).upload_id
 
 
-def a_report(conversation_id: int, number: int) -> None:
-    IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id)
+def a_report(conversation_id: int, number: int) -> str:
+    return IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id).report_id
 
 
 # A list's tool, what names a row, one row more; and the table of rows not named by numbers, which are of one moment.
-LISTS: list[tuple[str, str, Callable[[int, int], None], type[Model] | None, str]] = [
+LISTS: list[tuple[str, str, Callable[[int, int], str], type[Model] | None, str]] = [
     ("lcm_quarantines", "quarantine_id", a_quarantine, None, ""),
     ("lcm_grants", "grant_id", a_grant, Grant, "created_at"),
     ("lcm_receipts", "receipt_id", a_receipt, AssemblyReceipt, "created_at"),

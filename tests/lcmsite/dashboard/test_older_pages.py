@@ -9,18 +9,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from compaction.models import CompactionRun
-from compaction.plans.plan_store import CompactionPlans
 from conversations.audit import Act, AuditLog
-from conversations.models import Quarantine
-from conversations.scope import Scope
 from conversations.store.cursors import write_cursor
-from integrity.checker import IntegrityChecker
 from lcmsite.dashboard.pages import inspector, report_pages, retention_pages, run_pages
 from lcmsite.dashboard.visit import ON_A_PAGE
-from retrieval.assembler import ContextAssembler
-from retrieval.delegation.grants import Grants
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation
 from tests.lcmsite.dashboard.visiting import older_in, page_of, shown_links
+from tests.lcmsite.test_lists import a_grant, a_plan, a_quarantine, a_receipt, a_report, scope
 
 pytestmark = pytest.mark.django_db
 
@@ -28,36 +23,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def conversation_id(db: None) -> int:
     return a_conversation("hello", "hi").conversation_id
-
-
-def scope() -> Scope:
-    return Scope(a_workspace().pk)
-
-
-def a_quarantine(conversation_id: int, number: int) -> str:
-    target = f"part_{number}_{number}"
-    Quarantine.objects.create(conversation_id=conversation_id, target=target, reason="why")
-    return target
-
-
-def a_grant(conversation_id: int, number: int) -> str:
-    grants = Grants.from_settings(scope())
-    grant = grants.issue(workspace_id=a_workspace().pk, question="?", item_ids=(), depth=1, token_cap=4000, seconds=60)
-    return grant.grant_id
-
-
-def a_plan(conversation_id: int, number: int) -> str:
-    return CompactionPlans.from_settings(scope()).plan(conversation_id=conversation_id).plan_id
-
-
-def a_receipt(conversation_id: int, number: int) -> str:
-    assembler = ContextAssembler.from_settings(scope())
-    kept = assembler.assemble(conversation_id=conversation_id, budget=1000 + number, keep_receipt=True)
-    return str(kept.receipt_id)
-
-
-def a_report(conversation_id: int, number: int) -> str:
-    return IntegrityChecker.from_settings(scope()).run(conversation_id=conversation_id).report_id
 
 
 def a_run(conversation_id: int, number: int) -> str:
