@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.test import Client
 
 from tests.browser.conftest import Window
 from tests.browser.served import served
 from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.hostile import STRINGS
+from tests.lcmsite.dashboard.visiting import logged_in
 
 pytestmark = pytest.mark.thorough
 
@@ -68,9 +67,7 @@ def files_of_its_own(furnished: Furnished) -> None:
 
 @pytest.fixture(scope="module")
 def session(furnished: Furnished) -> dict[str, str]:
-    client = Client()
-    client.force_login(get_user_model().objects.get(username="sue"), backend="lcmsite.access.users.PeopleBackend")
-    return {"name": "sessionid", "value": client.cookies["sessionid"].value}
+    return {"name": "sessionid", "value": logged_in("sue").cookies["sessionid"].value}
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
@@ -22,6 +20,7 @@ from tests.browser.conftest import Window
 from tests.browser.served import served
 from tests.committed import committed
 from tests.factories import a_store, a_workspace
+from tests.lcmsite.dashboard.visiting import logged_in
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.thorough
@@ -61,10 +60,8 @@ def history(
         for batch in blocks(Corpus(request.param), 500):
             store.append_messages(conversation_id=conversation_id, messages=batch)
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-        client = Client()
-        client.force_login(get_user_model().objects.get(username="rita"), backend="lcmsite.access.users.PeopleBackend")
         summaries = Summary.objects.filter(conversation_id=conversation_id).count()
-        yield conversation_id, summaries, client.cookies["sessionid"].value
+        yield conversation_id, summaries, logged_in("rita").cookies["sessionid"].value
 
 
 def test_a_window_asks_few_questions_and_draws_what_can_be_told_apart(history: tuple[int, int, str], browser: Any):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 
 from conversations.models import Workspace
@@ -20,7 +19,7 @@ from retrieval.search import prepare
 from tests.factories import a_workspace
 from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
-from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of
+from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, logged_in
 from tests.statements import counted_statements
 
 MOST = 8
@@ -55,12 +54,6 @@ def lexeme_statistics(furnished: Furnished, monkeypatch: pytest.MonkeyPatch) -> 
     """Cached, as on a site that is searched now and then."""
     monkeypatch.setattr(prepare, "_SETTLED_SECONDS", 0)
     RetrievalEngine.from_settings(Scope(Workspace.objects.get(name="default").pk)).grep(query="harbour")
-
-
-def logged_in(username: str) -> Client:
-    client = Client()
-    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
-    return client
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from conversations.scope import Scope
 from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.dashboard.visiting import logged_in
 from tests.made_once import made_once
 
 READER, OPERATOR, ADMIN = Role.READER, Role.OPERATOR, Role.ADMIN
@@ -87,7 +88,7 @@ def test_every_address_has_a_row_and_every_row_an_address():
 
 
 @pytest.fixture(scope="module")
-def logged_in(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, Client]]:
+def everybody(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, Client]]:
     with made_once(django_db_blocker):
         yield _browsers()
 
@@ -103,16 +104,13 @@ def _browsers() -> dict[str, Client]:
     get_user_model().objects.create_superuser("super")
     found = {"nobody": Client()}
     for name in (*(role.value for role in LADDER), "stranger", "nowhere", "super"):
-        found[name] = Client()
-        found[name].force_login(
-            get_user_model().objects.get(username=name), backend="lcmsite.access.users.PeopleBackend"
-        )
+        found[name] = logged_in(name)
     return found
 
 
 @pytest.fixture
-def browsers(logged_in: dict[str, Client], db: None) -> dict[str, Client]:
-    return logged_in
+def browsers(everybody: dict[str, Client], db: None) -> dict[str, Client]:
+    return everybody
 
 
 def address_of(name: str) -> str:

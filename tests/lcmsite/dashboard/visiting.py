@@ -39,13 +39,21 @@ def browser_of(role: str, *, workspace: Workspace | None = None, name: str | Non
     """A browser in which somebody of this role, called after it, is logged in."""
     username = name or f"a-{role}"
     users.add(Scope((workspace or a_workspace()).pk), username=username, role=Role(role))
-    return _of(username)
+    return logged_in(username, Browser())
 
 
 def browser_of_a_superuser() -> Client:
     """Somebody who is an admin everywhere, and a member of nothing."""
+    a_workspace()
     get_user_model().objects.create_superuser("sue")
-    return _of("sue")
+    return logged_in("sue", Browser())
+
+
+def logged_in(username: str, client: Client | None = None) -> Client:
+    """The client, or a new one, after this person has logged in."""
+    client = client or Client()
+    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
+    return client
 
 
 def page_of(browser: Client, path: str) -> str:
@@ -65,10 +73,3 @@ def shown_links(page: str) -> list[str]:
 def older_in(page: str) -> str | None:
     """Where a list goes on, as the query of a link; None on its last page."""
     return next((link for link in shown_links(page) if re.match(r"\?(.*&)?cursor=", link)), None)
-
-
-def _of(username: str) -> Client:
-    a_workspace()
-    client = Browser()
-    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
-    return client
