@@ -160,12 +160,6 @@ def test_only_who_may_write_is_offered_to_import_or_compact_and_lets_a_worker_do
     assert f"Job {job.pk}" in operator.get(f"{path}jobs/{job.pk}/").content.decode()
 
 
-def test_what_is_not_there_is_told(reader):
-    for path in ("", "lineage/", "messages/"):
-        answer = reader.get(f"/w/default/conversations/987654321/{path}")
-        assert answer.status_code == 404 and "There is no conversation" in answer.content.decode()
-
-
 LINES = b"".join(b'{"role": "user", "content": "line %d"}\n' % n for n in range(3))
 
 
