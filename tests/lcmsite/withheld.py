@@ -32,44 +32,24 @@ def withheld_things() -> SimpleNamespace:
     scope = Scope(workspace.pk)
     texts = (f"message {n} about the harbour" for n in range(1, 5))
     conversation_id = a_conversation(*texts, session_id="harbour", workspace=workspace, project="piers").conversation_id
-    [appended] = (
-        a_store(workspace)
-        .append_messages(
-            conversation_id=conversation_id,
-            messages=[
-                NewMessage(
-                    role=Role.USER,
-                    content=f"The harbour's door opens with {SECRET}.",
-                    author=AUTHOR,
-                    metadata={"raw": SECRET},
-                    parts=(NewPart(part_type=PartType.TEXT, text_content=f"The harbour's door opens with {SECRET}."),),
-                )
-            ],
-        )
-        .messages
+    store, text = a_store(workspace), f"The harbour's door opens with {SECRET}."
+    secret = NewMessage(
+        Role.USER, text, author=AUTHOR, metadata={"raw": SECRET}, parts=(NewPart(PartType.TEXT, text_content=text),)
     )
-    a_store(workspace).append_messages(
-        conversation_id=conversation_id,
-        messages=[NewMessage(role=Role.USER, content=f"message {n} about the harbour") for n in range(6, 20)],
-    )
-    leaf = a_summary_of(a_store(workspace), conversation_id, seqs=range(1, 7), content=f"The harbour: {SECRET}.")
-    above = a_summary_of(a_store(workspace), conversation_id, summaries=[leaf], content=f"Again the harbour: {SECRET}.")
+    others = [NewMessage(Role.USER, f"message {n} about the harbour") for n in range(6, 20)]
+    appended, *_ = store.append_messages(conversation_id=conversation_id, messages=[secret, *others]).messages
+    leaf = a_summary_of(store, conversation_id, seqs=range(1, 7), content=f"The harbour: {SECRET}.")
+    above = a_summary_of(store, conversation_id, summaries=[leaf], content=f"Again the harbour: {SECRET}.")
     session = SessionHistory.from_settings(scope).summarize_session(conversation_id=conversation_id).summary
     later = a_conversation("Good morning.", session_id="later", workspace=workspace, project="piers")
     uploads = UploadService.from_settings(scope)
-    upload_id = uploads.begin(
-        conversation_id=conversation_id, byte_size=len(CONTENT), file_name=f"{FILE}.jsonl"
-    ).upload_id
-    uploads.put_chunk(upload_id=upload_id, offset=0, content=CONTENT)
-    file = uploads.finish(upload_id=upload_id)
+    begun = uploads.begin(conversation_id=conversation_id, byte_size=len(CONTENT), file_name=f"{FILE}.jsonl")
+    uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=CONTENT)
+    file = uploads.finish(upload_id=begun.upload_id)
     run = MapOperator.from_settings(scope).submit(
-        prompt="Label {{item}}.",
-        output_schema={},
-        kind="agentic",
-        retain="the books",
-        input_file_id=file.file_id,
+        prompt="Label {{item}}.", output_schema={}, kind="agentic", retain="the books", input_file_id=file.file_id,
         conversation_id=conversation_id,
-    )
+    )  # fmt: skip
     for id in (appended.id, file.file_id):
         Quarantines.from_settings(scope).quarantine(id=id, reason="It was altered.")
     return SimpleNamespace(
@@ -82,7 +62,7 @@ def withheld_things() -> SimpleNamespace:
         above=above.summary_id,
         session=session.summary_id,
         later=later.conversation_id,
-        upload_id=upload_id,
+        upload_id=begun.upload_id,
         file_id=file.file_id,
         run_id=run.run_id,
     )
