@@ -193,6 +193,11 @@ def text_in(query: QueryDict, name: str) -> str:
     return str(query.get(name, "")).strip()
 
 
+def texts_in(query: QueryDict, names: Iterable[str]) -> dict[str, str]:
+    """The stripped texts with these names that are not empty."""
+    return {name: text for name in names if (text := text_in(query, name))}
+
+
 def choices_in(query: QueryDict, **known: Iterable[str]) -> dict[str, Any]:
     """The chosen value of each filter; None if it is missing or not among `known`."""
     return {name: query.get(name) if query.get(name) in list(values) else None for name, values in known.items()}

@@ -87,9 +87,7 @@ def with_element(text: str, path: Sequence[str], value: Any) -> str:
     root = parse(text)
     if found_at(root.value, path) is None:
         return with_member(text, path, [value])
-    node = root
-    for key in path:
-        node = _require(_member(node, key)).node
+    node = _node_at(root, path)
     if not isinstance(node.value, list):
         raise ValueError(f"{'.'.join(path)} is not a list")
     return _added(text, root, node, value)
@@ -103,8 +101,7 @@ def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
     node = parse(text)
     if found_at(node.value, path[:-1]) is None or path[-1] not in found_at(node.value, path[:-1]):
         return text
-    for key in path[:-1]:
-        node = _require(_member(node, key)).node
+    node = _node_at(node, path[:-1])
     member = _require(_member(node, path[-1]))
     children = [(each.start, each.node.end) for each in node.members]
     text = _removed(text, node, children, (member.start, member.node.end))
@@ -117,8 +114,7 @@ def without_element(text: str, path: Sequence[str], value: Any, *, keep: int = 0
     items = found_at(node.value, path)
     if not isinstance(items, list) or value not in items:
         return text
-    for key in path:
-        node = _require(_member(node, key)).node
+    node = _node_at(node, path)
     children = [(each.start, each.end) for each in node.items]
     text = _removed(text, node, children, children[items.index(value)])
     return _without_empty(text, path, keep)
@@ -133,6 +129,12 @@ def _without_empty(text: str, path: Sequence[str], keep: int) -> str:
 def depth_of(value: Any, path: Sequence[str]) -> int:
     """Return how many keys of a path exist."""
     return next((n for n in range(len(path), 0, -1) if found_at(value, path[:n]) is not None), 0)
+
+
+def _node_at(node: Node, path: Sequence[str]) -> Node:
+    for key in path:
+        node = _require(_member(node, key)).node
+    return node
 
 
 def _require(member: Member | None) -> Member:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
@@ -15,7 +15,7 @@ from conversations.formats.rendered import MessageFormat
 from conversations.humanize import counted
 from conversations.types import ContextItemType
 from lcmsite.catalogue.problems import problem_of
-from lcmsite.dashboard.visit import POST, Visit, page, text_in
+from lcmsite.dashboard.visit import POST, Visit, page, texts_in
 from retrieval.assembly.types import AssembledContext, AssemblyReason
 
 FIELDS = ("budget", "reserve", "query", "as_of", "format")
@@ -26,7 +26,7 @@ KEPT = 20
 @page()
 def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
     """The form and the stored receipts; the assembled context is loaded afterwards."""
-    fields = _fields(visit.request.GET)
+    fields = texts_in(visit.request.GET, FIELDS)
     if visit.is_part:
         return visit.show(
             "_assembled.html",
@@ -49,7 +49,7 @@ def inspector(visit: Visit, conversation_id: int) -> HttpResponse:
 @page()
 def text(visit: Visit, conversation_id: int) -> HttpResponse:
     """The exact context that the model receives."""
-    context = _assemble(visit, conversation_id, _fields(visit.request.GET))
+    context = _assemble(visit, conversation_id, texts_in(visit.request.GET, FIELDS))
     body = {"system": context.system, "messages": context.messages} if context.system else context.messages
     return visit.show("_context_text.html", context=context, body=body, conversation_id=conversation_id)
 
@@ -57,7 +57,7 @@ def text(visit: Visit, conversation_id: int) -> HttpResponse:
 @page(methods=POST)
 def keep_receipt(visit: Visit, conversation_id: int) -> HttpResponse:
     """Assemble the context and store its receipt."""
-    fields = _fields(visit.request.POST)
+    fields = texts_in(visit.request.POST, FIELDS)
     context = _assemble(visit, conversation_id, fields, keep_receipt=True)
     gone = f" {counted(len(context.receipts_gone), 'older receipt')} removed." if context.receipts_gone else ""
     messages.success(visit.request, f"The receipt is kept as {context.receipt_id}.{gone}")
@@ -71,10 +71,6 @@ def compare(visit: Visit, conversation_id: int) -> HttpResponse:
     given = visit.request.GET
     found = visit.call("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
     return visit.show("_receipt_difference.html", difference=found, conversation_id=conversation_id)
-
-
-def _fields(given: QueryDict) -> dict[str, str]:
-    return {name: text_in(given, name) for name in FIELDS if text_in(given, name)}
 
 
 def _assemble(visit: Visit, conversation_id: int, fields: dict[str, str], **options: Any) -> AssembledContext:

@@ -15,7 +15,7 @@ from conversations.errors import NotFound
 from lcmsite.dashboard.parts.lineage_layout import picture, resolution
 from lcmsite.dashboard.parts.lineage_svg import shapes
 from lcmsite.dashboard.parts.marked_text import marked_words
-from lcmsite.dashboard.visit import Visit, number_in, page, text_in
+from lcmsite.dashboard.visit import Visit, number_in, page, texts_in
 from retrieval.describing.lineage import Direction
 from retrieval.types import Description, ItemKind
 
@@ -143,6 +143,6 @@ def _picture(visit: Visit, conversation_id: int) -> dict[str, Any]:
 @page()
 def impact(visit: Visit, item_id: str) -> HttpResponse:
     """What was made from a message, summary or file, or what it was made from."""
-    filters = {name: given for name in FILTERS if (given := text_in(visit.request.GET, name))}
+    filters = texts_in(visit.request.GET, FILTERS)
     found = visit.call("lcm_impact", in_text=filters, id=item_id)
     return visit.show("impact.html", found=found, filters=filters, directions=list(Direction))

@@ -10,7 +10,7 @@ from django.http import HttpResponse, QueryDict
 from conversations.errors import LcmError
 from conversations.types import PartType, Role
 from lcmsite.catalogue.problems import Problem, problem_of
-from lcmsite.dashboard.visit import Visit, page, text_in
+from lcmsite.dashboard.visit import Visit, page, text_in, texts_in
 from retrieval.delegation.types import QueryAnswer
 from retrieval.describing.browsing import BrowseSort
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort
@@ -86,7 +86,7 @@ def ask(visit: Visit) -> HttpResponse:
 @page()
 def about(visit: Visit) -> HttpResponse:
     """The form for a name; as a part, everything found about the name."""
-    filters = {name: text for name in ABOUT if (text := text_in(visit.request.GET, name))}
+    filters = texts_in(visit.request.GET, ABOUT)
     if visit.is_part and "entity" in filters:
         return visit.show("_about.html", found=visit.call("lcm_about", in_text=filters))
     chosen = _conversation_choices(visit, filters.get("conversation_id", ""))
@@ -103,7 +103,7 @@ def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
 
 def _filters_in(given: QueryDict) -> dict[str, Any]:
     """The fields of the form as params of grep, without empty ones."""
-    filters: dict[str, Any] = {name: text_in(given, name) for name in SINGLE if text_in(given, name)}
+    filters: dict[str, Any] = texts_in(given, SINGLE)
     # Not stripped: whitespace around a regular expression matters.
     if "query" in filters:
         filters["query"] = str(given["query"])
