@@ -68,7 +68,7 @@ class Codex(TranscriptHost):
         return ""
 
     def _recall_once(self, event: Event, session: str) -> str:
-        """Recall a compacted session; if LCM does not respond, a later prompt tries again."""
+        """Recall a compacted session; after a failure, a later prompt tries again."""
         began = time.monotonic()
         try:
             answer = self.recall(event, session=session, tokens=RECALLED_TOKENS)
