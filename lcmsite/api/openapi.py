@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
@@ -145,30 +145,18 @@ def _parameters(operation: Operation, in_path: tuple[str, ...]) -> Iterator[Open
             yield path_parameter(operation.params, name)
         elif not operation.has_body and not (name == "conversation_ids" and "conversation_id" in in_path):
             # A path that names one conversation takes no list of conversations.
-            yield OpenApiParameter(
-                name,
-                type=_undescribed(schema),
-                location=OpenApiParameter.QUERY,
-                description=schema["description"],
-                required=operation.params.model_fields[name].is_required(),
-                default=operation.defaults.get(name),
-            )
+            required, default = operation.params.model_fields[name].is_required(), operation.defaults.get(name)
+            yield _parameter(name, schema, OpenApiParameter.QUERY, required=required, default=default)
 
 
 def path_parameter(params: type[Params], name: str) -> OpenApiParameter:
     """A param of a path, as OpenAPI describes it."""
-    schema = fields_of(params)[name]
-    return OpenApiParameter(
-        name,
-        type=_undescribed(schema),
-        location=OpenApiParameter.PATH,
-        description=schema["description"],
-        required=True,
-    )
+    return _parameter(name, fields_of(params)[name], OpenApiParameter.PATH, required=True)
 
 
-def _undescribed(schema: Schema) -> Schema:
-    return {name: value for name, value in schema.items() if name != "description"}
+def _parameter(name: str, schema: Schema, location: Literal["path", "query"], **more: Any) -> OpenApiParameter:
+    undescribed = {key: value for key, value in schema.items() if key != "description"}
+    return OpenApiParameter(name, type=undescribed, location=location, description=schema["description"], **more)
 
 
 @cache
