@@ -171,20 +171,18 @@ def params_of(
 ) -> tuple[dict[str, Any], Collection[str]]:
     """The params of a request, and the names of those that came as text."""
     query = _query(request)
-    given: dict[str, Any]
-    in_text: Collection[str]
-    if not operation.has_body:
-        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
-        in_text = {*given, *in_path}
-    elif raw := _raw_field(operation, request):
-        # The body is the file, so the other params are in the query.
-        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
-        in_text = {*given, *in_path}
-        given[raw] = _body(request) or b""
-    elif query:
-        raise Invalid(f"{next(iter(query))[:80]} must be given in the body, not in the query.", code="invalid_params")
+    raw = _raw_field(operation, request) if operation.has_body else None
+    if operation.has_body and raw is None:
+        if query:
+            name = next(iter(query))
+            raise Invalid(f"{name[:80]} must be given in the body, not in the query.", code="invalid_params")
+        given, in_text = _body(request), {*in_path}
     else:
-        given, in_text = _body(request), set(in_path)
+        given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
+        in_text = {*given, *in_path}
+        if raw is not None:
+            # The body is the file, so the other params are in the query.
+            given[raw] = _body(request) or b""
     for name in in_path:
         if name in given:
             raise Invalid(f"{name} is given in the path already.", code="invalid_params")
