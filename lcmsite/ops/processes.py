@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 # With Python's default of 700, a page of 45,000 records would cause hundreds of collections.
 YOUNGEST_GENERATION = 50_000
@@ -64,27 +65,16 @@ def serve_site(listener: socket.socket) -> None:
     serve(Front(application), listener, lifespan="off")
 
 
-def serve_agents(listener: socket.socket) -> None:
-    """Serve the calls of agents, over MCP, until it is stopped."""
+def serve_application(module: str, listener: socket.socket) -> None:
+    """Serve the ASGI application of this module until it is stopped."""
     with loading():
         import django
 
         django.setup()
         # Imports models, for which Django must be set up.
-        from lcmsite.mcp.http_app import application
         from lcmsite.server.serving import serve
-    serve(application(), listener, lifespan="on")
 
-
-def serve_gateway(listener: socket.socket) -> None:
-    """Serve the gateway to models until it is stopped."""
-    with loading():
-        import django
-
-        django.setup()
-        # Imports models, for which Django must be set up.
-        from lcmsite.gateway.gateway_app import application
-        from lcmsite.server.serving import serve
+        application = import_module(module).application
     serve(application(), listener, lifespan="on")
 
 
@@ -105,9 +95,9 @@ def main(parent: str, kind: str, argument: str) -> None:
         case "web":
             serve_site(socket.socket(fileno=int(argument)))
         case "mcp":
-            serve_agents(socket.socket(fileno=int(argument)))
+            serve_application("lcmsite.mcp.http_app", socket.socket(fileno=int(argument)))
         case "gateway":
-            serve_gateway(socket.socket(fileno=int(argument)))
+            serve_application("lcmsite.gateway.gateway_app", socket.socket(fileno=int(argument)))
         case "worker":
             work(queue=argument)
         case _:
