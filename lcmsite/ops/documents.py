@@ -19,9 +19,6 @@ REFERENCE = PROJECT / "docs" / "reference.md"
 README = PROJECT / "README.md"
 DEPLOYMENT = PROJECT / "docs" / "deployment.md"
 INTEGRITY = PROJECT / "integrity" / "README.md"
-SETTINGS = re.compile(r"(?<=<!-- settings -->\n).*?(?=\n<!-- /settings -->)", re.S)
-CLOCK = re.compile(r"(?<=<!-- clock -->\n).*?(?=\n<!-- /clock -->)", re.S)
-COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=\n<!-- /columns -->)", re.S)
 
 
 def generated_documents() -> dict[Path, str]:
@@ -29,14 +26,18 @@ def generated_documents() -> dict[Path, str]:
     # Imported here, because it needs the apps to be set up.
     from lcmsite.catalogue import reference
 
-    readme = README.read_text(encoding="utf-8")
-    integrity = INTEGRITY.read_text(encoding="utf-8")
     return {
         REFERENCE: reference.page(),
-        README: SETTINGS.sub(lambda _: settings_table(), readme),
-        DEPLOYMENT: CLOCK.sub(lambda _: clock_table(), DEPLOYMENT.read_text(encoding="utf-8")),
-        INTEGRITY: COLUMNS.sub(lambda _: columns_table(), integrity),
+        README: _filled(README, "settings", settings_table()),
+        DEPLOYMENT: _filled(DEPLOYMENT, "clock", clock_table()),
+        INTEGRITY: _filled(INTEGRITY, "columns", columns_table()),
     }
+
+
+def _filled(document: Path, part: str, table: str) -> str:
+    """The document with this table between the marks of the part."""
+    marked = re.compile(rf"(?<=<!-- {part} -->\n).*?(?=\n<!-- /{part} -->)", re.S)
+    return marked.sub(lambda _: table, document.read_text(encoding="utf-8"))
 
 
 def settings_table() -> str:
