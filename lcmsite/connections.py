@@ -51,7 +51,7 @@ def require_servers(*, with_our_own: bool = False) -> None:
     The error names the setting and the host. The embedded database is checked only `with_our_own`.
     """
     is_checked = with_our_own or not settings.EMBEDDED_DATABASE
-    for refusal in (_database_problem() if is_checked else None, _redis_problem()):
+    for refusal in (_database_problem() if is_checked else None, redis_problem()):
         if refusal is not None:
             raise refusal
 
@@ -90,7 +90,8 @@ def shares_sessions(first: psycopg.Connection[Any]) -> bool:
     return len(met[first]) > 1 or len(met[second]) > 1 or met[first] == met[second]
 
 
-def _redis_problem() -> LcmError | None:
+def redis_problem(*, timeout_seconds: int = CONNECT_TIMEOUT_SECONDS) -> LcmError | None:
+    """Return why Redis cannot be used; None if it can, or if the site has none."""
     url = settings.DEPLOYMENT.redis_url
     if not url:
         return None
@@ -100,7 +101,7 @@ def _redis_problem() -> LcmError | None:
     from redis.retry import Retry
 
     where = f"LCM_REDIS_URL: Redis at {_host_and_port(url)}"
-    limits = {"socket_connect_timeout": CONNECT_TIMEOUT_SECONDS, "socket_timeout": CONNECT_TIMEOUT_SECONDS}
+    limits = {"socket_connect_timeout": timeout_seconds, "socket_timeout": timeout_seconds}
     try:
         with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits) as queues:
             queues.ping()

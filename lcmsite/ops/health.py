@@ -4,8 +4,6 @@ from functools import cache
 from typing import Any
 
 import psycopg
-import redis
-from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -13,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from conversations.sql import load
-from lcmsite.connections import connect
+from lcmsite.connections import connect, redis_problem
 from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 
@@ -83,15 +81,8 @@ def _worker_warnings() -> list[str]:
 
 
 def _queue_problems() -> list[str]:
-    if not settings.DEPLOYMENT.redis_url:
-        return []
-    limits = {"socket_connect_timeout": CONNECT_TIMEOUT_SECONDS, "socket_timeout": CONNECT_TIMEOUT_SECONDS}
-    try:
-        with redis.Redis.from_url(settings.DEPLOYMENT.redis_url, **limits) as queues:
-            queues.ping()
-    except redis.RedisError:
-        return ["Redis, where the queues are, cannot be reached"]
-    return []
+    is_away = redis_problem(timeout_seconds=CONNECT_TIMEOUT_SECONDS) is not None
+    return ["Redis, where the queues are, cannot be reached"] if is_away else []
 
 
 @cache
