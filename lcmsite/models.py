@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models import Conversation, Workspace
+from conversations.models.columns import record_of
 from lcmsite.types import ApiKeyRecord, KeyScope, MemberRecord, Role
 
 
@@ -41,17 +42,8 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     def as_record(self) -> ApiKeyRecord:
-        return ApiKeyRecord(
-            api_key_id=self.api_key_id,
-            workspace=self.workspace.name,
-            name=self.name,
-            prefix=self.prefix,
-            scopes=tuple(KeyScope(scope) for scope in self.scopes),
-            created_at=self.created_at,
-            expires_at=self.expires_at,
-            revoked_at=self.revoked_at,
-            last_used_at=self.last_used_at,
-        )
+        scopes = tuple(KeyScope(scope) for scope in self.scopes)
+        return record_of(ApiKeyRecord, self, workspace=self.workspace.name, scopes=scopes)
 
 
 class Membership(models.Model):

@@ -8,6 +8,7 @@ from conversations.audit import Act, AuditLog
 from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, Invalid
 from conversations.models import Workspace
+from conversations.models.columns import record_of
 from conversations.scope import Scope
 from lcmsite.types import WorkspaceRecord
 
@@ -24,19 +25,15 @@ def create(scope: Scope, *, name: str) -> WorkspaceRecord:
         raise Conflict(f"There is already a workspace {name!r}; choose another name.")
     AuditLog(scope).record(Act.CREATE_WORKSPACE, workspace_id=row.pk, target=name)
     row.refresh_from_db()
-    return _record(row)
+    return record_of(WorkspaceRecord, row)
 
 
 def list_all() -> list[WorkspaceRecord]:
     """All workspaces, oldest first."""
-    return [_record(row) for row in Workspace.objects.order_by("workspace_id")]
+    return [record_of(WorkspaceRecord, row) for row in Workspace.objects.order_by("workspace_id")]
 
 
 def checked_workspace(name: str) -> str:
     """Return the name; raise Invalid if a workspace cannot have it."""
     require_names(**{"A workspace's name": name})
     return name
-
-
-def _record(row: Workspace) -> WorkspaceRecord:
-    return WorkspaceRecord(workspace_id=row.workspace_id, name=row.name, created_at=row.created_at)
