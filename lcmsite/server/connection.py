@@ -58,7 +58,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.idle_connections.pop(self, None)
-        self._stop_timers()
+        self._stop_headers_timer()
+        self._stop_answer_timer()
         self.disconnected.set()
 
     def data_received(self, data: bytes) -> None:
@@ -113,9 +114,7 @@ class Connection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.answer_timer is not None:
-            self.answer_timer.cancel()
-            self.answer_timer = None
+        self._stop_answer_timer()
 
     # Limits
 
@@ -165,8 +164,7 @@ class Connection(HttpToolsProtocol):
             self.headers_timer.cancel()
             self.headers_timer = None
 
-    def _stop_timers(self) -> None:
-        self._stop_headers_timer()
+    def _stop_answer_timer(self) -> None:
         if self.answer_timer is not None:
             self.answer_timer.cancel()
             self.answer_timer = None
