@@ -33,7 +33,6 @@ class RequestLog:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        self.logger = logger.bind()
         got_request_exception.connect(self.log_failure)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -44,7 +43,7 @@ class RequestLog:
         try:
             response = self.get_response(request)
             status = response.status_code
-            log = self.logger.info if status < 400 else self.logger.warning
+            log = logger.info if status < 400 else logger.warning
             log("request_finished", code=status, request=f"{request.method} {request.path}")
         finally:
             structlog.contextvars.reset_contextvars(**bound)
