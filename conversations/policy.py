@@ -8,6 +8,8 @@ Settings are read before Django is ready, so nothing here may import it.
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
@@ -50,6 +52,23 @@ class SecretFile:
             return Secret(), f"{file} is too long for a secret"
         secret = content.decode("utf-8", errors="replace").removeprefix("\ufeff").strip()
         return Secret(secret), "" if secret else f"{file} is empty"
+
+
+def create_secret_file(file: Path, secret: str) -> None:
+    """Write a secret to a private file, unless another process has created it first."""
+    fresh = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(secret)
+            opened.flush()
+            os.fsync(opened.fileno())
+        # A link, not a rename: it fails where a rename would replace the secret that others already use.
+        os.link(fresh, file)
+    except FileExistsError:
+        return
+    finally:
+        fresh.unlink()
 
 
 def read_secret(given: str | SecretFile) -> tuple[Secret, str]:

@@ -7,7 +7,6 @@ together: while one is left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.
 
 import difflib
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -27,6 +26,7 @@ from conversations.policy import (
     SecretFile,
     StorePolicy,
     checked,
+    create_secret_file,
     knob,
     typed_overrides,
 )
@@ -316,26 +316,9 @@ def load_secret_key(data_dir: Path) -> str:
     """Return this directory's secret key, created if missing; may raise OSError."""
     kept = data_dir / SECRET_KEY_FILE
     if not kept.exists():
-        _store_secret_key(kept)
+        make_directory(kept.parent)
+        create_secret_file(kept, secrets.token_urlsafe(64))
     return kept.read_text().strip()
-
-
-def _store_secret_key(kept: Path) -> None:
-    """Store a new key, unless another process has stored one first."""
-    make_directory(kept.parent)
-    fresh = kept.with_name(f"{SECRET_KEY_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(64))
-            file.flush()
-            os.fsync(file.fileno())
-        # A link, not a rename: it fails where a rename would replace the key that others already read.
-        os.link(fresh, kept)
-    except FileExistsError:
-        return
-    finally:
-        fresh.unlink()
 
 
 def _password_in(address: str) -> str:

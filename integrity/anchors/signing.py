@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conversations.errors import Invalid
+from conversations.policy import create_secret_file
 from integrity.anchors.anchor_file import Anchor
 
 if TYPE_CHECKING:
@@ -97,16 +96,4 @@ def _make(file: Path) -> None:
 
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(pem)
-            opened.flush()
-            os.fsync(opened.fileno())
-        # A link, not a rename: a rename would replace a key that another process already signs with.
-        os.link(fresh, file)
-    except FileExistsError:
-        return
-    finally:
-        fresh.unlink()
+    create_secret_file(file, pem.decode("ascii"))
