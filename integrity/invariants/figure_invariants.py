@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from conversations.content.flattening import reasoning_in, searchable
 from conversations.content.hashing import content_hash
@@ -31,7 +32,7 @@ def token_counts_are_recounts(conversation_ids: Sequence[int], *, every: int = 1
 
     Texts that do not match their hash are not reported here, because the invariants about hashes report them.
     """
-    miscounted = [*_miscounted_summaries(conversation_ids, every)]
+    miscounted = [*miscounted_summaries(stream_rows(SQL["summaries_to_recount"], conversation_ids, every=every))]
     if miscounted:
         altered = {
             finding.id
@@ -60,10 +61,9 @@ def _miscounted_messages(conversation_ids: Sequence[int], every: int) -> Iterato
             yield Finding(conversation_id, f"msg_{message_id}", f"costs {count} tokens, not {recorded}")
 
 
-def _miscounted_summaries(conversation_ids: Sequence[int], every: int) -> Iterator[Finding]:
-    for conversation_id, summary_id, content, recorded, counter in stream_rows(
-        SQL["summaries_to_recount"], conversation_ids, every=every
-    ):
+def miscounted_summaries(rows: Iterable[tuple[Any, ...]]) -> Iterator[Finding]:
+    """Count summaries again; a row has conversation, id, text, token count and counter."""
+    for conversation_id, summary_id, content, recorded, counter in rows:
         tokens = TokenEstimator(encoding=counter)
         if tokens.name != counter:
             yield Finding(conversation_id, summary_id, f"was counted by the unknown counter {counter}")

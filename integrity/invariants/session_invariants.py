@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conversations.content.tokens import TokenEstimator
 from conversations.sql import load
+from integrity.invariants.figure_invariants import miscounted_summaries
 from integrity.invariants.invariant import in_sql, invariant, stream_rows
 from integrity.types import Finding, Severity
 
@@ -55,11 +55,4 @@ in_sql(
 @invariant(Severity.WARNING, of_the_site=True)
 def history_tokens_are_recounts(workspace_id: int | None) -> Iterator[Finding]:
     """Each session, arc or epoch summary has as many tokens as its counter counts."""
-    for conversation_id, summary_id, content, recorded, counter in stream_rows(
-        SQL["history_to_recount"], (), workspace_id=workspace_id
-    ):
-        tokens = TokenEstimator(encoding=counter)
-        if tokens.name != counter:
-            yield Finding(conversation_id, summary_id, f"was counted by the unknown counter {counter}")
-        elif (count := tokens.count(content)) != recorded:
-            yield Finding(conversation_id, summary_id, f"costs {count} tokens, not {recorded}")
+    return miscounted_summaries(stream_rows(SQL["history_to_recount"], (), workspace_id=workspace_id))
