@@ -236,9 +236,7 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
-class RepairPlanOutline:
-    """A repair plan without its steps, only their counts."""
-
+class _RepairPlan:
     repair_id: str
     report_id: str
     created_at: datetime
@@ -246,25 +244,24 @@ class RepairPlanOutline:
     applied_at: datetime | None
     undone_at: datetime | None
     ledger_file_id: str | None
+
+
+@dataclass(frozen=True)
+class RepairPlanOutline(_RepairPlan):
+    """A repair plan without its steps, only their counts."""
+
     step_count: int
     proposed_steps: int
     unplanned_count: int
 
 
 @dataclass(frozen=True)
-class RepairPlanRecord:
+class RepairPlanRecord(_RepairPlan):
     """A repair plan for the findings of a report.
 
     `outcome` is the result of applying it.
     """
 
-    repair_id: str
-    report_id: str
-    created_at: datetime
-    state: PlanState
-    applied_at: datetime | None
-    undone_at: datetime | None
-    ledger_file_id: str | None
     steps: tuple[StepRecord, ...]
     unplanned: tuple[Unplanned, ...]
     outcome: Mapping[str, Any] = field(default_factory=dict)
