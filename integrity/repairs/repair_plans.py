@@ -20,8 +20,15 @@ from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from integrity import models
 from integrity.repairs.quarantines import Release, Withhold
-from integrity.repairs.rebuild_derived import RebuildContext, Recount, RedoSummary, Relink, relinkable_sources
-from integrity.repairs.redo_history import RedoHistory, superseded
+from integrity.repairs.rebuild_derived import (
+    RebuildContext,
+    Recount,
+    RedoHistory,
+    RedoSummary,
+    Relink,
+    relinkable_sources,
+    superseded,
+)
 from integrity.repairs.repair_operation import CannotRepair, Operation
 from integrity.repairs.repair_planning import RESTORABLE, Facts, FindingKey, Step, propose
 from integrity.repairs.repair_work import CloseHistoryJob, CloseJob, CloseRun, ExpireGrant, MendRun
