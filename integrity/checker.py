@@ -13,11 +13,10 @@ from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
 from conversations.store.pages import after_row, if_given
-from integrity import models, reports
+from integrity import models, reports, scans
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
 from integrity.repairs import repair_plans
-from integrity.scans import scan_rows as scans
 from integrity.types import (
     FindingRecord,
     IntegrityReport,

@@ -14,8 +14,7 @@ from conversations.work.queue import wake
 from integrity.anchors.anchoring import AnchorService
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from integrity.scans.scan_rows import scan_due
-from integrity.scans.scanning import ScanWorker
+from integrity.scans import ScanWorker, scan_due
 
 
 @db_task(queue="maintenance")

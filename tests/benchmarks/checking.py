@@ -10,7 +10,7 @@ from compaction.engine import CompactionEngine
 from conversations.sql import load
 from integrity.checker import IntegrityChecker
 from integrity.invariants import INVARIANTS, Invariant
-from integrity.scans.scanning import ScanWorker
+from integrity.scans import ScanWorker
 from lcmsite.connections import connect
 from tests.benchmarks.children import alone, together
 from tests.benchmarks.corpus import Corpus

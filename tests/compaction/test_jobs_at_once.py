@@ -23,7 +23,7 @@ from compaction.types import JobState, Reason
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
 from conversations.work.queue import MAX_ATTEMPTS
-from integrity.scans.scan_rows import scan_due
+from integrity.scans import scan_due
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until

@@ -17,7 +17,7 @@ from compaction.history.models import HistoryJob
 from compaction.types import Reason
 from conversations.scope import Scope
 from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue
-from integrity.scans import scan_rows as scans
+from integrity import scans
 from integrity.types import ScanMode
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace

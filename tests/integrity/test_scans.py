@@ -20,7 +20,7 @@ from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
-from integrity.scans.scanning import ScanWorker
+from integrity.scans import ScanWorker
 from integrity.types import IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
@@ -102,7 +102,7 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
     monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
     scan = request()
     clock = iter(range(0, 10_000, 50))
-    monkeypatch.setattr("integrity.scans.scanning.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("integrity.scans.time.monotonic", lambda: next(clock))
     positions = []
 
     while state_of(scan).state is not ScanState.DONE:
@@ -123,7 +123,7 @@ def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_a
         return Found()
 
     lingering = Invariant("messages_are_complete", Severity.CRITICAL, "Takes its time.", linger)
-    monkeypatch.setattr("integrity.scans.scanning.INVARIANTS", [lingering])
+    monkeypatch.setattr("integrity.scans.INVARIANTS", [lingering])
     scan = request()
 
     a_worker(scan_statement_seconds=1).work(scan_id=scan.scan_id)

@@ -8,7 +8,7 @@ from conversations.scope import Scope
 from integrity.checker import IntegrityChecker
 from integrity.policy import IntegrityPolicy
 from integrity.repairs.applying import Repairs
-from integrity.scans.scanning import ScanWorker
+from integrity.scans import ScanWorker
 from integrity.types import RepairPlanRecord
 from tests.factories import a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking

@@ -1,4 +1,7 @@
-"""Run scans in batches with pauses; a stopped scan resumes at its last position."""
+"""Background checks: scans run in batches, with pauses so that other work goes on.
+
+A scan is a row, which one worker at a time claims. A stopped scan resumes at its last position.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,79 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
+from django.dispatch import Signal
 from django.utils import timezone
 
+from conversations.errors import NotFound
 from conversations.models import Conversation, Workspace
+from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.work.queue import Lease
-from integrity import models, reports
+from conversations.work.queue import Lease, WorkQueue
+from integrity import reports
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS
+from integrity.models import IntegrityReport, IntegrityScan, RepairPlan
 from integrity.policy import IntegrityPolicy
 from integrity.repairs import repair_plans
-from integrity.scans import scan_rows as scans
-from integrity.types import ScanMode
+from integrity.types import ScanMode, ScanRecord, ScanState
 
+# The lease must be longer than the check of any batch.
+LEASE_SECONDS = 900.0
 # After each invariant, a scan pauses for twice the time of its work, so that most time is left for other work.
 REST = 2
 LONGEST_REST_SECONDS = 60.0
 # The maximum number of reports, and also of scans, that one sweep deletes.
 MOST_DELETED = 100
+
+# Sent when a scan can be claimed, now or after a delay. sender=None, scan_id: int, delay_seconds: float
+scan_due = Signal()
+
+
+def wake(scan_id: int, delay_seconds: float) -> None:
+    """Wake a worker for the scan after a delay."""
+    scan_due.send(sender=None, scan_id=scan_id, delay_seconds=delay_seconds)
+
+
+QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_seconds=10.0, longest_backoff_seconds=3600.0)
+
+
+def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:
+    """Queue a scan, or return the equal one that is already queued."""
+    wanted: dict[str, Any] = {
+        "workspace_id": scope.workspace_id,
+        "conversation_id": conversation_id,
+        "mode": mode,
+        "with_plan": with_plan,
+    }
+    scan, is_new = IntegrityScan.objects.get_or_create(state=ScanState.QUEUED, **wanted)
+    if is_new:
+        scan.refresh_from_db()
+        wake(scan.pk, 0.0)
+    return scan
+
+
+def scan_of(scope: Scope, scan_id: int) -> IntegrityScan:
+    """Return the row of a scan; raises NotFound if the scope does not have it."""
+    scan = scope.narrow(IntegrityScan.objects.select_related("report")).filter(pk=scan_id).first()
+    if scan is None:
+        raise NotFound(f"There is no scan {scan_id} that you may see.")
+    return scan
+
+
+def scan_record(scan: IntegrityScan) -> ScanRecord:
+    return record_of(
+        ScanRecord,
+        scan,
+        extent=ScanMode(scan.mode),
+        state=ScanState(scan.state),
+        repair_id=scan.plan_id,
+        report=reports.outline_of(scan.report) if scan.report else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +103,7 @@ class ScanWorker:
         Returns False if no scan can be claimed. Each batch is read in one snapshot. Its results are stored with the new
         position, so that any worker can continue. A failed scan is retried after a growing backoff.
         """
-        lease = scans.QUEUE.claim(lease_seconds=scans.LEASE_SECONDS, row_id=scan_id)
+        lease = QUEUE.claim(lease_seconds=LEASE_SECONDS, row_id=scan_id)
         if lease is None:
             return False
         with lease.attempt():
@@ -58,7 +112,7 @@ class ScanWorker:
 
     def sweep(self) -> None:
         """Wake workers for due scans, request scheduled scans, delete old ones."""
-        scans.QUEUE.wake_due()
+        QUEUE.wake_due()
         now = self.now()
         if self.policy.scan_interval_minutes:
             interval = timedelta(minutes=self.policy.scan_interval_minutes)
@@ -69,19 +123,19 @@ class ScanWorker:
 
     def _delete_old(self, before: datetime) -> None:
         """Delete some old scans, and old reports without an applied repair plan."""
-        applied = models.RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
-        reports = models.IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
-        over = models.IntegrityScan.objects.filter(finished_at__lt=before)
+        applied = RepairPlan.objects.filter(report_id=OuterRef("pk"), applied_at__isnull=False)
+        reports = IntegrityReport.objects.filter(~Exists(applied), started_at__lt=before)
+        over = IntegrityScan.objects.filter(finished_at__lt=before)
         for old in (reports, over):
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_DELETED])).delete()
 
     def _request_each(self, mode: ScanMode, *, unless_since: datetime) -> None:
         """Request one scan for each workspace, so that its members can read the report."""
-        requested = models.IntegrityScan.objects.filter(
+        requested = IntegrityScan.objects.filter(
             workspace=OuterRef("pk"), conversation=None, mode=mode, requested_at__gt=unless_since
         )
         for workspace in Workspace.objects.filter(~Exists(requested)).order_by("pk"):
-            scans.request(Scope(workspace.pk), conversation_id=None, mode=mode)
+            request(Scope(workspace.pk), conversation_id=None, mode=mode)
 
     def _request_everything(self, *, unless_since: datetime) -> None:
         """Request a full scan of each workspace, and then one of the whole site.
@@ -91,11 +145,11 @@ class ScanWorker:
         """
         self._request_each(ScanMode.FULL, unless_since=unless_since)
         mode = ScanMode.INCREMENTAL
-        requested = models.IntegrityScan.objects.filter(workspace=None, conversation=None, mode=mode)
+        requested = IntegrityScan.objects.filter(workspace=None, conversation=None, mode=mode)
         if not requested.filter(requested_at__gt=unless_since).exists():
-            scans.request(EVERYTHING, conversation_id=None, mode=mode)
+            request(EVERYTHING, conversation_id=None, mode=mode)
 
-    def _carry_out(self, lease: Lease[models.IntegrityScan]) -> None:
+    def _carry_out(self, lease: Lease[IntegrityScan]) -> None:
         scan = lease.row
         report = scan.report
         if report is None:
@@ -117,7 +171,7 @@ class ScanWorker:
         reports.finish(report)
         lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
-    def _unchecked_conversations(self, scan: models.IntegrityScan) -> QuerySet[Conversation]:
+    def _unchecked_conversations(self, scan: IntegrityScan) -> QuerySet[Conversation]:
         """Select the conversations that the scan must still check."""
         rows = Scope(scan.workspace_id).narrow(Conversation.objects.filter(pk__gt=scan.position))
         if scan.conversation_id is not None:
@@ -132,9 +186,7 @@ class ScanWorker:
             integrity_check__checked_at__gte=scan.requested_at, integrity_check__row_version=F("row_version")
         )
 
-    def _check_batch(
-        self, batch: Mapping[int, int], report: models.IntegrityReport, lease: Lease[models.IntegrityScan]
-    ) -> None:
+    def _check_batch(self, batch: Mapping[int, int], report: IntegrityReport, lease: Lease[IntegrityScan]) -> None:
         """Check a batch. After a timeout, check each of its conversations separately."""
         examined = Examination(INVARIANTS, thorough=lease.row.mode == ScanMode.FULL, rest=self._rest)
         checked_at = self.now()

@@ -1,1 +1,0 @@
-"""Background checks: jobs for workers, with pauses so that other work goes on."""
