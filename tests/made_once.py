@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from django.db import transaction
 from pytest_django import DjangoDbBlocker
 
@@ -24,3 +25,10 @@ def made_once(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
             yield
         finally:
             transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """For fixtures of a module: what they write stays for each of its tests."""
+    with made_once(django_db_blocker):
+        yield

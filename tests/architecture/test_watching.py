@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
 from compaction.llm.types import BreakerState
 from compaction.models import ModelEndpoint
@@ -19,7 +18,6 @@ from conversations.types import Level
 from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation
 from tests.lcmsite.exposed import Exposed
-from tests.made_once import made_once
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DASHBOARD = json.loads((DOCS / "grafana-dashboard.json").read_text())
@@ -53,14 +51,13 @@ QUERIES = [
 
 
 @pytest.fixture(scope="module")
-def told(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Exposed:
+def told(module_rows: None) -> Exposed:
     """Everything that can be told: with a model that was asked, and a report."""
-    with made_once(django_db_blocker):
-        a_conversation("hello")
-        ModelEndpoint.objects.create(name="chat", calls=1)
-        IntegrityChecker.from_settings().run()
-        Client().get("/healthz")
-        return Exposed(Client().get("/metrics").content.decode())
+    a_conversation("hello")
+    ModelEndpoint.objects.create(name="chat", calls=1)
+    IntegrityChecker.from_settings().run()
+    Client().get("/healthz")
+    return Exposed(Client().get("/metrics").content.decode())
 
 
 def names_in(expression: str) -> set[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
@@ -44,16 +42,14 @@ from tests.integrity.erasing import (
     is_used,
     message,
 )
-from tests.made_once import made_once
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def made(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        yield a_secret_conversation()
+def made(module_rows: None) -> int:
+    return a_secret_conversation()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
@@ -17,7 +16,6 @@ from integrity.types import PlanState, RepairPlanRecord
 from tests.compaction.test_session_history import SMALL
 from tests.histories import a_session, current, summarize, work_off
 from tests.integrity.breaking import checked, damaging, forging
-from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
@@ -26,8 +24,8 @@ OF = "WHERE summary_id = '{id}'"
 
 
 @pytest.fixture(scope="module")
-def made(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[SessionSummary]]:
-    with made_once(django_db_blocker), override_settings(LCM=SMALL):
+def made(module_rows: None) -> Iterator[list[SessionSummary]]:
+    with override_settings(LCM=SMALL):
         summarize(a_session(number) for number in range(4))
         yield [each for depth in (0, 1, 2) for each in current(depth)]
 

@@ -16,12 +16,10 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from integrity.checker import IntegrityChecker
 from integrity.column_protection import TABLES, Column, Protection, Table
 from tests.integrity.everything import make_everything
-from tests.made_once import made_once
 
 SEED = 19
 # Rows on which a column cannot be compared with anything, as the declaration's notes say.
@@ -83,8 +81,8 @@ def files_of_its_own(settings: Any, media: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def everything(django_db_setup: None, django_db_blocker: DjangoDbBlocker, media: Path) -> Iterator[list[Place]]:
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=media):
+def everything(module_rows: None, media: Path) -> Iterator[list[Place]]:
+    with override_settings(MEDIA_ROOT=media):
         make_everything()
         assert found() == set()
         yield places()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pytest_django import DjangoDbBlocker
 
 from conversations.cold_storage.cold_texts import packed_hash
 from conversations.errors import Conflict, LcmError
@@ -31,7 +29,6 @@ from tests.integrity.breaking import breaking, broken, checked, forging
 from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_plan, applied
 from tests.integrity.rewriting import chain_again
-from tests.made_once import made_once
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
 RECORDS, REFERENCES = "records_match_their_hashes", "references_lead_to_their_files"
@@ -75,16 +72,13 @@ def a_sealed_conversation() -> Sealed:
 
 
 @pytest.fixture(scope="module")
-def made(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Sealed, Path]]:
+def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sealed, Path]:
     files = tmp_path_factory.mktemp("files")
-    with made_once(django_db_blocker):
-        with override_settings(MEDIA_ROOT=files):
-            # Beside it another one, which no finding may ever name.
-            a_sealed_conversation()
-            one = a_sealed_conversation()
-        yield one, files
+    with override_settings(MEDIA_ROOT=files):
+        # Beside it another one, which no finding may ever name.
+        a_sealed_conversation()
+        one = a_sealed_conversation()
+    return one, files
 
 
 @pytest.fixture

@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 import pytest
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummary
 from tests.histories import a_session, current, go_on, summarize
 from tests.integrity.breaking import breaking, checked, forging, without
-from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
@@ -95,8 +93,8 @@ SIZES = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 400, "
 
 
 @pytest.fixture(scope="module")
-def names(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, object]]:
-    with made_once(django_db_blocker), override_settings(LCM=SIZES):
+def names(module_rows: None) -> Iterator[dict[str, object]]:
+    with override_settings(LCM=SIZES):
         yield a_history()
 
 

@@ -9,23 +9,19 @@ from typing import Any
 
 import pytest
 from django.test import Client, override_settings
-from pytest_django import DjangoDbBlocker
 
 from conversations.models import AuditEntry, ContextItem, Conversation
 from tests.conversations.ledger.forging import bytes_of
 from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported, objects_in
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key, lcm
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def made(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[int, Path]]:
+def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
     """A conversation with something of every sort, and where its files are."""
     files = tmp_path_factory.mktemp("files")
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=files):
+    with override_settings(MEDIA_ROOT=files):
         yield a_full_conversation(), files
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
 from compaction.models import CompactionRun
 from conversations.models import Conversation, Message, Summary, Workspace
@@ -27,7 +26,6 @@ from lcmsite.models import ApiKey
 from lcmsite.sample import loading
 from lcmsite.sample.loading import load_sample, sample_messages
 from lcmsite.types import KeyScope
-from tests.made_once import made_once
 
 URL = "http://127.0.0.1:8000"
 
@@ -67,15 +65,12 @@ def _loading(key_file: Path) -> Iterator[Loading]:
 
 
 @pytest.fixture(scope="module")
-def first_loading(
-    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: DjangoDbBlocker
-) -> Iterator[tuple[str, Path]]:
+def first_loading(tmp_path_factory: pytest.TempPathFactory, module_rows: None) -> tuple[str, Path]:
     """What was said when the sample was loaded for the first time, and where its key is kept."""
     key_file = tmp_path_factory.mktemp("kept") / "data" / "sample.key"
-    with made_once(django_db_blocker):
-        with _loading(key_file) as load:
-            said = load()
-        yield said, key_file
+    with _loading(key_file) as load:
+        said = load()
+    return said, key_file
 
 
 @pytest.fixture

@@ -59,7 +59,6 @@ from retrieval.models import Grant
 from retrieval.semantic.models import EmbeddedConversation, Embedder, RefusedPassage
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.harbour import a_harbour
-from tests.made_once import made_once
 from tests.summaries import a_summary_of
 
 OURS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
@@ -76,8 +75,8 @@ def named(each: tuple[type[models.Model], Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def harbour_world(django_db_setup, django_db_blocker, tmp_path_factory):
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
+def harbour_world(module_rows, tmp_path_factory):
+    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
         yield _a_world()
 
 
