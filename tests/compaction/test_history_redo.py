@@ -17,14 +17,13 @@ from tests.compaction.test_session_history import SMALL
 from tests.factories import a_workspace
 from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked, damaging
-from tests.made_once import made_once
 
 HASHES = "session_summaries_match_their_hashes"
 
 
 @pytest.fixture(scope="module")
-def made_past(django_db_setup, django_db_blocker):
-    with made_once(django_db_blocker), override_settings(LCM=SMALL):
+def made_past(module_rows):
+    with override_settings(LCM=SMALL):
         summarize(a_session(number) for number in range(4))
         yield
 

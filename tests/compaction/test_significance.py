@@ -19,7 +19,6 @@ from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from tests.compaction.summarizing import any_text
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.made_once import made_once
 
 TALK = [
     "The harbour master wants the northern quay dredged before the autumn storms arrive.",
@@ -77,9 +76,9 @@ def test_the_figures_stay_in_their_bounds_on_any_text(turns, summaries):
 
 
 @pytest.fixture(scope="module")
-def made_idle(django_db_setup, django_db_blocker):
+def made_idle(module_rows):
     """A conversation that is full of the same, and has told it in a summary already."""
-    with made_once(django_db_blocker), override_settings(LCM=SMALL):
+    with override_settings(LCM=SMALL):
         conversation = a_conversation(*[STATUS * 6] * 30)
         CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
         more = [NewMessage(Role.USER, STATUS * 6)] * 30

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from conversations.errors import Invalid, StaleHead
 from conversations.models import AuditEntry, Conversation
 from conversations.types import ConversationRecord, NewMessage, Role
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.made_once import made_once
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def of_two_workspaces(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[ConversationRecord]]:
-    with made_once(django_db_blocker):
-        yield a_fleet()
+def of_two_workspaces(module_rows: None) -> list[ConversationRecord]:
+    return a_fleet()
 
 
 @pytest.fixture

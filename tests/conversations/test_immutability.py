@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from conversations.audit import Act, AuditLog
 from conversations.files.large_files import LargeFileService
@@ -27,7 +26,6 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_store
-from tests.made_once import made_once
 from tests.summaries import a_new_summary, a_summary_of
 
 RECORDS = [
@@ -52,10 +50,8 @@ FORBIDDEN = [
 
 
 @pytest.fixture(scope="module")
-def recorded(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[int]:
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
+def recorded(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
         yield something_in_every_table()
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.db import connection, transaction
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.rendering import context_cost_of
@@ -17,7 +14,6 @@ from conversations.store import derived_context as rebuilding
 from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation, a_store
 from tests.integrity.breaking import breaking
-from tests.made_once import made_once
 from tests.summaries import a_summary_of
 
 cost_of = context_cost_of(TokenEstimator.from_settings())
@@ -48,12 +44,11 @@ def rebuilt(conversation_id: int) -> tuple[rebuilding.ContextChange, rebuilding.
 
 
 @pytest.fixture(scope="module")
-def compacted(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        made = a_compacted_conversation()
-        # As at a commit, so that what follows stands alone.
-        connection.check_constraints()
-        yield made
+def compacted(module_rows: None) -> int:
+    made = a_compacted_conversation()
+    # As at a commit, so that what follows stands alone.
+    connection.check_constraints()
+    return made
 
 
 @pytest.fixture

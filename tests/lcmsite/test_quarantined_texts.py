@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
@@ -31,7 +30,6 @@ from tests.factories import a_store
 from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
 from tests.lcmsite.faces.questions import READS
 from tests.lcmsite.withheld import AUTHOR, ENCODED, FILE, SECRET, assert_no_secret_in, readings, withheld_things
-from tests.made_once import made_once
 from tests.summaries import a_summary_of
 
 CONFLICT = 4
@@ -61,11 +59,9 @@ APART = {
 
 
 @pytest.fixture(scope="module")
-def made(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[SimpleNamespace, Path]]:
+def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SimpleNamespace, Path]]:
     files = tmp_path_factory.mktemp("files")
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=files):
+    with override_settings(MEDIA_ROOT=files):
         yield withheld_things(), files
 
 

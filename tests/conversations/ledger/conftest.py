@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from conversations.store.journal import Journal
 from tests.conversations.ledger.forging import Objects
 from tests.conversations.ledger.ledgers import a_full_conversation, exported, objects_in
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="session")
@@ -55,12 +53,10 @@ def objects(full_objects: Objects) -> Objects:
 
 
 @pytest.fixture(scope="module")
-def full_conversation(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[int, Path]]:
+def full_conversation(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
     """Such a conversation, and where its files are."""
     files = tmp_path_factory.mktemp("files")
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=files):
+    with override_settings(MEDIA_ROOT=files):
         yield a_full_conversation(), files
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
-from pytest_django import DjangoDbBlocker
 
 from compaction.hosts.branching import Branches
 from compaction.models import CompactionJob
@@ -22,14 +20,12 @@ from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import lcm
 from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+def conversation_id(module_rows: None) -> int:
     texts = [f"Turn {n} of {HOSTILE}" for n in range(1, 101)]
-    with made_once(django_db_blocker):
-        yield a_conversation(*texts, title=f"{HOSTILE} & more", session_id="long-one").conversation_id
+    return a_conversation(*texts, title=f"{HOSTILE} & more", session_id="long-one").conversation_id
 
 
 def shown(page: str) -> list[int]:

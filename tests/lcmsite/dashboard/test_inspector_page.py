@@ -5,10 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from conversations.formats import RENDERERS
@@ -18,11 +16,10 @@ from retrieval.assembler import ContextAssembler
 from retrieval.models import AssemblyReceipt
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+def harbour_of_all(module_rows: None) -> int:
     """A compacted conversation with system words, a call and hostile words in all of them."""
     messages = [
         NewMessage(Role.SYSTEM, f"Be kind. {HOSTILE}", author="host"),
@@ -33,11 +30,10 @@ def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker) ->
         a_tool_call("c1", path=HOSTILE),
         a_tool_result("c1", HOSTILE),
     ]
-    with made_once(django_db_blocker):
-        conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
-        a_store().append_messages(conversation_id=conversation_id, messages=messages)
-        CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
-        yield conversation_id
+    conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+    return conversation_id
 
 
 @pytest.fixture

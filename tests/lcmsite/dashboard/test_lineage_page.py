@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
@@ -16,7 +14,6 @@ from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.dashboard.test_questions import MOST_OF_A_LINEAGE
-from tests.made_once import made_once
 from tests.statements import counted_statements
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -24,13 +21,12 @@ SMALL = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 60, "condensed_target_t
 
 
 @pytest.fixture(scope="module")
-def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+def conversation_id(module_rows: None) -> int:
     """A compacted conversation in whose words and title somebody has put a page of their own."""
     texts = [f"{HOSTILE} Turn {n} reads src/module_{n}.py " + "with many words " * 12 for n in range(100)]
-    with made_once(django_db_blocker):
-        conversation_id = a_conversation(*texts, title=HOSTILE, overrides=SMALL).conversation_id
-        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-        yield conversation_id
+    conversation_id = a_conversation(*texts, title=HOSTILE, overrides=SMALL).conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    return conversation_id
 
 
 @pytest.fixture

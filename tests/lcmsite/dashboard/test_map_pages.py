@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
@@ -16,7 +15,6 @@ from retrieval.map.models import MapEvent, MapRun
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.furnished_past import furnish_map_runs
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, page_of, shown_links
-from tests.made_once import made_once
 from tests.maps import a_map_run, completed
 
 RUNS = "/w/default/map-runs/"
@@ -25,11 +23,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def runs(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str, str]]:
+def runs(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
     """One at work, one completed, one whose budget is spent."""
-    with made_once(django_db_blocker), override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
+    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
         conversation_id = a_conversation("hello").conversation_id
         yield furnish_map_runs(Scope(a_workspace().pk), conversation_id, HOSTILE, ["a", "b", "c"])
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob
@@ -23,21 +21,19 @@ from lcmsite.dashboard.parts.charting import LAYERS
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import lcm
 from tests.lcmsite.dashboard.visiting import browser_of, page_of
-from tests.made_once import made_once
 
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
 
 
 @pytest.fixture(scope="module")
-def busy(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+def busy(module_rows: None) -> int:
     """A workspace with a run, a job, a report and a conversation under pressure."""
-    with made_once(django_db_blocker):
-        scope = Scope(a_workspace().pk)
-        conversation_id = a_conversation(*TEXTS).conversation_id
-        CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
-        CompactionEngine.from_settings(scope).request(conversation_id=conversation_id)
-        IntegrityChecker.from_settings(scope).run()
-        yield a_conversation(*TEXTS[:10], overrides={"max_active_messages": 9}).conversation_id
+    scope = Scope(a_workspace().pk)
+    conversation_id = a_conversation(*TEXTS).conversation_id
+    CompactionEngine.from_settings(scope).compact(conversation_id=conversation_id)
+    CompactionEngine.from_settings(scope).request(conversation_id=conversation_id)
+    IntegrityChecker.from_settings(scope).run()
+    return a_conversation(*TEXTS[:10], overrides={"max_active_messages": 9}).conversation_id
 
 
 def test_an_empty_workspace_says_so(db):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from compaction.history.models import HistoryJob, SessionSummary
 from conversations.scope import Scope
@@ -16,7 +14,6 @@ from tests.integrity.breaking import damaging
 from tests.lcmsite.dashboard.furnished_past import YOUNG, FurnishedPast, furnish_past
 from tests.lcmsite.dashboard.trusting import INTEGRITY, a_report_on
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
-from tests.made_once import made_once
 from tests.pasts import a_project, a_session, a_session_summary
 
 PROJECTS = "/w/default/projects/"
@@ -25,9 +22,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def past(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[FurnishedPast]:
-    with made_once(django_db_blocker):
-        yield furnish_past(Scope(a_workspace().pk), "harbour", [f"{HOSTILE} boat {n} " * 40 for n in range(3)])
+def past(module_rows: None) -> FurnishedPast:
+    return furnish_past(Scope(a_workspace().pk), "harbour", [f"{HOSTILE} boat {n} " * 40 for n in range(3)])
 
 
 def entries(page: str) -> list[str]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
@@ -16,15 +13,13 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.scope import Scope
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import as_part, page_of, shown_links
-from tests.made_once import made_once
 
 TEXTS = [f"Message {number} about the harbour and its boats. " * 30 for number in range(40)]
 
 
 @pytest.fixture(scope="module")
-def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        yield a_conversation(*TEXTS).conversation_id
+def conversation_id(module_rows: None) -> int:
+    return a_conversation(*TEXTS).conversation_id
 
 
 @pytest.fixture

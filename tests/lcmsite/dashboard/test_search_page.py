@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
@@ -16,22 +14,20 @@ from integrity.retention.tiers import Retention
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, page_of, shown_links
-from tests.made_once import made_once
 
 SEARCH = "/w/default/search/"
 pytestmark = pytest.mark.usefixtures("harbour")
 
 
 @pytest.fixture(scope="module")
-def harbour(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+def harbour(module_rows: None) -> int:
     """A compacted conversation about a harbour; its newest messages are raw."""
-    with made_once(django_db_blocker):
-        texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
-        conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
-        messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
-        a_store().append_messages(conversation_id=conversation_id, messages=messages)
-        CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
-        yield conversation_id
+    texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
+    conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
+    messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
+    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
+    return conversation_id
 
 
 def hits(page: str) -> list[str]:

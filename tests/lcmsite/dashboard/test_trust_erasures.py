@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 
 import pytest
 from django.test import Client
-from pytest_django import DjangoDbBlocker
 
 from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
@@ -17,18 +15,16 @@ from conversations.types import NewMessage, Role
 from integrity.models import Erasure
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
-from tests.made_once import made_once
 
 TOMBSTONES = "/w/default/erasures/"
 WORDS = "There was some talk about the harbour and its boats. " * 12
 
 
 @pytest.fixture(scope="module")
-def conversation_id(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
-    with made_once(django_db_blocker):
-        conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(40)), title=HOSTILE).conversation_id
-        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-        yield conversation_id
+def conversation_id(module_rows: None) -> int:
+    conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(40)), title=HOSTILE).conversation_id
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    return conversation_id
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.db import connection
-from pytest_django import DjangoDbBlocker
 
 from conversations.scope import Scope
 from integrity import models
@@ -27,16 +24,14 @@ from tests.lcmsite.dashboard.trusting import (
     approved,
 )
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, page_of, shown_links
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def miscounted(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Compacted]:
-    with made_once(django_db_blocker):
-        conversation = a_miscounted_conversation()
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
-        yield conversation
+def miscounted(module_rows: None) -> Compacted:
+    conversation = a_miscounted_conversation()
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    return conversation
 
 
 @pytest.fixture

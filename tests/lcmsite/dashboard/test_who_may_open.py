@@ -9,14 +9,12 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
-from pytest_django import DjangoDbBlocker
 
 from conversations.scope import Scope
 from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import logged_in
-from tests.made_once import made_once
 
 READER, OPERATOR, ADMIN = Role.READER, Role.OPERATOR, Role.ADMIN
 LADDER = (READER, OPERATOR, ADMIN)
@@ -88,9 +86,8 @@ def test_every_address_has_a_row_and_every_row_an_address():
 
 
 @pytest.fixture(scope="module")
-def everybody(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, Client]]:
-    with made_once(django_db_blocker):
-        yield _browsers()
+def everybody(module_rows: None) -> dict[str, Client]:
+    return _browsers()
 
 
 def _browsers() -> dict[str, Client]:

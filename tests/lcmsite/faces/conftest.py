@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import override_settings
-from pytest_django import DjangoDbBlocker
 
 from tests.lcmsite.faces.world import World, a_world
-from tests.made_once import made_once
 
 
 @pytest.fixture(scope="module")
-def harbour_world(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[World, Path]]:
+def harbour_world(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[World, Path]:
     """A compacted conversation with a tool call, a file and a run: what there is to ask about, where the file lies."""
     files = tmp_path_factory.mktemp("files")
-    with made_once(django_db_blocker):
-        with override_settings(MEDIA_ROOT=files):
-            world = a_world()
-        yield world, files
+    with override_settings(MEDIA_ROOT=files):
+        world = a_world()
+    return world, files
 
 
 @pytest.fixture

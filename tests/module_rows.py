@@ -7,28 +7,18 @@ leaves no rows of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from django.db import transaction
 from pytest_django import DjangoDbBlocker
 
 
-@contextmanager
-def made_once(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Allow database access in the block, and roll everything back at its end."""
+@pytest.fixture(scope="module")
+def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """For fixtures of a module: what they write stays for each of its tests."""
     block = transaction.atomic()
     # Django's own tests set this, too: code that must not run in a transaction then does not count this one.
     block._from_testcase = True  # type: ignore[attr-defined]
     with django_db_blocker.unblock(), block:
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)
-
-
-@pytest.fixture(scope="module")
-def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """For fixtures of a module: what they write stays for each of its tests."""
-    with made_once(django_db_blocker):
         yield
+        transaction.set_rollback(True)
