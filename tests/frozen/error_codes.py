@@ -31,7 +31,7 @@ def refusals() -> tuple[Refusal, ...]:
     # What is only imported when it is needed has errors, too.
     assert verbs() and issubclass(UpstreamFailed, LcmError)
     found = {Refusal(INTERNAL.code, INTERNAL.status, INTERNAL.exit_code, INTERNAL.retryable)}
-    errors = {each.__name__: each for each in _below(LcmError)}
+    errors = {each.__name__: each for each in all_errors()}
     for error in errors.values():
         found.add(_refusal(error, error.code))
     for name, codes in _raised_with().items():
@@ -40,10 +40,11 @@ def refusals() -> tuple[Refusal, ...]:
     return tuple(sorted(found))
 
 
-def _below(error: type[LcmError]) -> Iterator[type[LcmError]]:
-    for each in error.__subclasses__():
+def all_errors(base: type[LcmError] = LcmError) -> Iterator[type[LcmError]]:
+    """Every class of errors that a service or an interface may raise."""
+    for each in base.__subclasses__():
         yield each
-        yield from _below(each)
+        yield from all_errors(each)
 
 
 def _refusal(error: type[LcmError], code: str) -> Refusal:

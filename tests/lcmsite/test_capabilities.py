@@ -10,11 +10,10 @@ import jsonschema
 import pytest
 from django.test import override_settings
 
-from conversations.errors import LcmError
 from lcmsite.catalogue.operation import pieces, with_error_codes
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.cli.program import verbs
-from tests.frozen.error_codes import refusals
+from tests.frozen.error_codes import all_errors, refusals
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
@@ -86,19 +85,13 @@ def test_no_description_names_a_class_of_errors_and_every_code_in_it_exists():
     described = {each.tool: each.description for each in CATALOGUE} | {
         name: each.description for name, each in verbs().items()
     }
-    classes = "|".join(each.__name__ for each in _below(LcmError))
+    classes = "|".join(each.__name__ for each in all_errors())
 
     for name, text in described.items():
         assert not re.search(rf"\b([Rr]aises?|{classes})\b", text), name
         for sentence in re.findall(r"[Ff]ails with(.*?)(?:\.\s|\.$)", text, re.DOTALL):
             named = re.findall(r"(?:^\s*|; |, |, and | or )`([a-z]+_?[a-z_]*)`", sentence)
             assert set(named) <= codes | {"ids", "query", "conversation_id"}, (name, named)
-
-
-def _below(error):
-    for each in error.__subclasses__():
-        yield each
-        yield from _below(each)
 
 
 def test_on_a_terminal_it_is_json_too():

@@ -15,7 +15,6 @@ from conversations.errors import (
     ConversationBusy,
     Forbidden,
     Invalid,
-    LcmError,
     NotFound,
     Unauthenticated,
     Unavailable,
@@ -24,6 +23,7 @@ from conversations.ledger.restoring import ParentNotThere
 from lcmsite.api.responses import problem_response
 from lcmsite.api.throttling import Allowance, TooManyRequests
 from lcmsite.catalogue.problems import EXIT_CODES, INTERNAL, Contention, NoSuchRange, problem_of
+from tests.frozen.error_codes import all_errors
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,6 @@ def test_whatever_may_be_tried_again_says_when():
 
 
 def test_every_refusal_that_a_service_may_raise_has_its_line():
-    def all_below(error):
-        for each in error.__subclasses__():
-            yield each
-            yield from all_below(each)
-
     # Some say by themselves what they refuse.
     made = {
         ColdBlockDamaged: ColdBlockDamaged(1, "It is short."),
@@ -104,7 +99,7 @@ def test_every_refusal_that_a_service_may_raise_has_its_line():
         NoSuchRange: NoSuchRange("It is short.", file_size=1),
         TooManyRequests: TooManyRequests(Allowance(limit=1, remaining=0, reset=1)),
     }
-    for error in all_below(LcmError):
+    for error in all_errors():
         problem = problem_of(made.get(error) or error("no"))
 
         assert problem.code == error.code
