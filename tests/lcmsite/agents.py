@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from django.conf import settings as site
 from django.test import override_settings
@@ -26,16 +24,17 @@ from mcp_types import CallToolResult
 
 from lcmsite.catalogue.operation import Operation
 from lcmsite.mcp.http_app import application
-from lcmsite.server.connection import Connection
-from lcmsite.server.serving import bind_socket
+from lcmsite.mcp.tool_list import TOOLS
+from lcmsite.types import KeyScope
 from tests.flows.processes import PROJECT, environment, start_server, stop_server
-from tests.lcmsite.operating import agents_are_served, eventually, free_port
+from tests.lcmsite.operating import agents_are_served, eventually, free_port, served_here
 
 LCM_MCP = [sys.executable, "-c", "import sys; from lcmsite.cli import main; sys.exit(main())", "mcp"]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
 MOST_BYTES = 8 * 1024**2
+WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
 SETTINGS = {"LCM_MAX_REQUEST_BYTES": str(MOST_BYTES), "LCM_POOL_SIZE": "2", "LCM_LOG_FORMAT": "json"}
 
 
@@ -113,20 +112,11 @@ def serving(data_dir: Path) -> Iterator[str]:
 @contextmanager
 def serving_here() -> Iterator[str]:
     """The same in this process, where it starts at once."""
-    port = free_port()
-    with override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=MOST_BYTES):
-        config = uvicorn.Config(
-            application(), http=Connection, loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False
-        )
-        server = uvicorn.Server(config)
-        running = threading.Thread(target=server.run, args=([bind_socket("127.0.0.1", port)],))
-        running.start()
-        try:
-            eventually(lambda: server.started)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            server.should_exit = True
-            running.join(timeout=30)
+    with (
+        override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=MOST_BYTES),
+        served_here(application(), lifespan="on") as port,
+    ):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def own(settings: dict[str, str], key: str) -> dict[str, str]:

@@ -7,20 +7,24 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 import huey
 import psutil
 import psycopg
+import uvicorn
 from huey.api import Huey
 
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.queues import queue_settings
+from lcmsite.server.serving import bind_socket
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -131,6 +135,25 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@contextmanager
+def served_here(application: Callable[..., Any], *, lifespan: Literal["on", "off"]) -> Iterator[int]:
+    """Serve an ASGI application in this process, as LCM's servers do; its port."""
+    # Imported here: it needs Django, which not everybody who imports this module has set up.
+    from lcmsite.server.connection import Connection
+
+    port = free_port()
+    options = {"loop": "asyncio", "ws": "none", "log_config": None, "access_log": False}
+    server = uvicorn.Server(uvicorn.Config(application, http=Connection, lifespan=lifespan, **options))
+    running = threading.Thread(target=server.run, args=([bind_socket("127.0.0.1", port)],))
+    running.start()
+    try:
+        eventually(lambda: server.started)
+        yield port
+    finally:
+        server.should_exit = server.force_exit = True
+        running.join(timeout=30)
 
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:

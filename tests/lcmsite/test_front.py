@@ -8,23 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from django.http import HttpResponse
 
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Share
 from lcmsite.catalogue.problems import RequestTooLarge
-from lcmsite.server.connection import Connection, most_connections
+from lcmsite.server.connection import most_connections
 from lcmsite.server.front import Front, identify_caller, take_place
 from lcmsite.server.incoming import require_known_caller
-from lcmsite.server.serving import bind_socket
 from tests.lcmsite.dashboard.visiting import browser_of
-from tests.lcmsite.operating import eventually, free_port
+from tests.lcmsite.operating import eventually, served_here
 
 Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 MEGABYTE = 1024**2
@@ -52,29 +50,17 @@ class Pieces:
 @pytest.fixture
 def serve(settings: Any) -> Iterator[Callable[..., int]]:
     """Serves a WSGI application in this process, with one thread; its port."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(site: Site, **given: Any) -> int:
         defaults = {"web_threads": 1, "request_timeout_seconds": 2.0, "max_waiting_requests": 2}
         settings.DEPLOYMENT = replace(settings.DEPLOYMENT, **defaults | given)
         most_connections.cache_clear()
-        port = free_port()
         threads, waiting = settings.DEPLOYMENT.web_threads, settings.DEPLOYMENT.max_waiting_requests
         front = Front(site, limits=Limits(running=Share(threads, threads), waiting=Share(waiting, (waiting + 1) // 2)))
-        config = uvicorn.Config(
-            front, http=Connection, loop="asyncio", ws="none", lifespan="off", log_config=None, access_log=False
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([bind_socket("127.0.0.1", port)],))
-        thread.start()
-        servers.append((server, thread))
-        eventually(lambda: server.started)
-        return port
+        return servers.enter_context(served_here(front, lifespan="off"))
 
-    yield start
-    for server, thread in servers:
-        server.should_exit = server.force_exit = True
-        thread.join(timeout=30)
+    with ExitStack() as servers:
+        yield start
 
 
 @contextmanager

@@ -18,13 +18,9 @@ from conversations.store.read import messages_of
 from lcmsite.mcp.calls import CallRunner, without_surrogates
 from lcmsite.mcp.mcp_server import build_server
 from lcmsite.mcp.tool_list import TOOLS
-from lcmsite.types import KeyScope
 from tests.factories import a_conversation, a_store
-from tests.lcmsite.agents import HELLO, READY, SETTINGS, a_call, answer_in, post, problem_in, question, say
+from tests.lcmsite.agents import HELLO, READY, SETTINGS, WRITES, a_call, answer_in, post, problem_in, question, say
 from tests.lcmsite.callers import Api, an_api_key
-
-WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
-
 
 # What is another every time it is asked: a grant is given anew, and the cursor of a search tells when it began.
 # The limits of a request are those of the process that is asked.

@@ -18,7 +18,6 @@ from lcmsite.access import keys
 from lcmsite.access.keys import SECONDS_CACHED
 from lcmsite.mcp.tool_list import TOOLS
 from lcmsite.models import ApiKey
-from lcmsite.types import KeyScope
 from tests.factories import a_workspace
 from tests.flows.processes import PROJECT
 from tests.lcmsite.agents import (
@@ -27,6 +26,7 @@ from tests.lcmsite.agents import (
     MOST_BYTES,
     READY,
     SETTINGS,
+    WRITES,
     a_call,
     answer_in,
     own,
@@ -43,9 +43,6 @@ from tests.lcmsite.callers import an_api_key
 def url(harbour_of_all):
     with serving_here() as url:
         yield url
-
-
-WRITES = [name for name, operation in TOOLS.items() if operation.scope is not KeyScope.READ]
 
 
 @pytest.fixture(params=["unknown", "revoked", "expired"])
