@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from prometheus_client.parser import text_string_to_metric_families
 
+ANSWERED = "django_http_responses_total_by_status_view_method_total"
 Labels = frozenset[tuple[str, str]]
 
 

@@ -24,10 +24,8 @@ from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.tool_list import TOOLS
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
-from tests.lcmsite.exposed import Exposed
+from tests.lcmsite.exposed import ANSWERED, Exposed
 from tests.statements import counted_statements
-
-ANSWERED = "django_http_responses_total_by_status_view_method_total"
 
 
 def exposed() -> Exposed:

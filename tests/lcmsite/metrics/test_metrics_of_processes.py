@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.lcmsite.exposed import Exposed
+from tests.lcmsite.exposed import ANSWERED, Exposed
 from tests.lcmsite.operating import EmbeddedDatabase, Site, a_key_in, end, eventually, process_of, until_ready
 
-ANSWERED = "django_http_responses_total_by_status_view_method_total"
 TIMED = "django_http_requests_latency_seconds_by_view_method_count"
 SMALL = {"LCM_MODEL_TOKEN_BUDGET": "4000", "LCM_FRESH_TAIL_COUNT": "4"}
 CONVERSATIONS = 4
