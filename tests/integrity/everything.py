@@ -31,7 +31,7 @@ from retrieval.delegation.grants import Grants
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.histories import a_session, go_on, summarize
+from tests.histories import SIZES, arcs_and_an_epoch
 from tests.integrity.breaking import a_compacted_conversation, breaking
 from tests.integrity.erasing import a_secret_conversation, erased
 from tests.integrity.repairing import ADMIN, a_plan, applied
@@ -150,13 +150,8 @@ def _map(conversation_id: int, scope: Scope) -> None:
 
 def _history() -> None:
     """An epoch of two arcs, one of them renewed as a session went on, and a session that is in no arc."""
-    sizes = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 400, "leaf_target_tokens": 64}
-    with override_settings(LCM={**settings.LCM, **sizes}):
-        sessions = [a_session(number, length=20) for number in range(5)]
-        CompactionEngine.from_settings().compact(conversation_id=sessions[0].conversation_id)
-        summarize(sessions)
-        go_on(sessions[2])
-        summarize([sessions[2]])
+    with override_settings(LCM={**settings.LCM, **SIZES}):
+        arcs_and_an_epoch()
 
 
 def _repair(*conversation_ids: int) -> None:

@@ -12,9 +12,8 @@ from conversations.models import ContextItem, Conversation, HeadMove, Message
 from conversations.scope import Scope
 from conversations.store.derived_context import rebuild_context, recount
 from conversations.types import NewMessage, Role
-from integrity.checker import IntegrityChecker
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.integrity.breaking import breaking
+from tests.integrity.breaking import breaking, checked
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -29,11 +28,6 @@ def forked() -> int:
     for text in ("another 5", "another 6"):
         a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text)])
     return conversation_id
-
-
-def found(conversation_id: int) -> set[str]:
-    report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run(conversation_id=conversation_id)
-    return {result.code for result in report.invariants if result.count}
 
 
 BREAKS = {
@@ -75,11 +69,11 @@ def test_a_broken_branch_is_found_and_what_is_derived_can_be_derived_again(forke
 
     assert breaking(statement, forked) == 1
 
-    assert found(forked) == codes
+    assert set(checked()) == codes
     if name in DERIVED:
         rebuild_context(forked, cost_of=context_cost_of(TokenEstimator.from_settings()))
         recount(forked)
-        assert found(forked) == set()
+        assert checked() == {}
         assert list(shown.all()) == before
 
 
@@ -95,7 +89,7 @@ def test_the_database_refuses_moves_that_do_not_follow(forked):
         with pytest.raises(Error), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(statement, [forked])
 
-    assert found(forked) == set()
+    assert checked() == {}
     assert HeadMove.objects.filter(conversation_id=forked).count() == 1
     assert Message.objects.filter(conversation_id=forked).count() == 12
     assert Conversation.objects.get(pk=forked).head_seq == 12

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event, Timer
+from threading import Event, Timer
 from typing import Any
 
 import pytest
 from django.core.files.storage import InMemoryStorage
-from django.db import connection, transaction
+from django.db import transaction
 
 from conversations.files.large_files import BytesErased, LargeFileService
 from conversations.files.uploads import UploadService
@@ -17,6 +16,7 @@ from conversations.models import Conversation, LargeFile
 from conversations.scope import Scope
 from integrity.models import Erasure
 from integrity.retention.erasure import Erasures
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.erasing import assert_clean, erased
 
@@ -40,20 +40,8 @@ def has_bytes(file_id: str) -> bool:
     return files().storage.exists(LargeFile.objects.get(pk=file_id).storage_uri)
 
 
-def at_once(*works: Callable[[], None]) -> None:
-    """Each in a thread and a connection of its own, begun together."""
-    together = Barrier(len(works))
-
-    def begin(work: Callable[[], None]) -> None:
-        try:
-            together.wait(30)
-            work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(begin, work) for work in works]:
-            done.result()
+def both_at_once(*works: Callable[[], None]) -> None:
+    at_once(lambda number: works[number](), workers=2)
 
 
 def two_conversations() -> tuple[int, int]:
@@ -70,7 +58,7 @@ def test_the_last_two_erased_at_once_leave_no_bytes(conversations, rounds):
     for number in range(rounds):
         one, twin = (stored(each, b"twins %d" % number) for each in conversations)
 
-        at_once(lambda: erase(conversations[0], one), lambda: erase(conversations[1], twin))  # noqa: B023
+        both_at_once(lambda: erase(conversations[0], one), lambda: erase(conversations[1], twin))  # noqa: B023
 
         assert not has_bytes(one)
 
@@ -88,7 +76,7 @@ def test_who_stores_what_is_erased_at_that_moment_has_it_or_is_told_to_store_it_
             except BytesErased:
                 again.append(stored(second, content))  # noqa: B023
 
-        at_once(lambda: erase(first, one), store)  # noqa: B023
+        both_at_once(lambda: erase(first, one), store)  # noqa: B023
 
         assert files().read(file_id=again[0]) == content
     assert_clean()
@@ -112,7 +100,7 @@ def test_a_row_that_is_not_committed_yet_keeps_the_bytes(conversations):
         Timer(0.3, may_commit.set).start()
         erase(first, one)
 
-    at_once(write, remove)
+    both_at_once(write, remove)
 
     assert files().read(file_id=kept.file_id) == b"shared"
     assert_clean()

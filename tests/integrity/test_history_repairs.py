@@ -10,12 +10,12 @@ from django.test import override_settings
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.types import JobState
-from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import Repairs
-from integrity.types import PlanState, RepairPlanRecord
+from integrity.types import PlanState
 from tests.compaction.test_session_history import SMALL
 from tests.histories import a_session, current, summarize, work_off
 from tests.integrity.breaking import checked, damaging, forging
+from tests.integrity.repairing import ADMIN, a_plan, applied
 
 pytestmark = pytest.mark.django_db
 
@@ -36,17 +36,6 @@ def past(made: list[SessionSummary], db: None) -> list[SessionSummary]:
     return made
 
 
-def planned() -> RepairPlanRecord:
-    report = IntegrityChecker.from_settings().run()
-    return IntegrityChecker.from_settings().plan_repairs(report_id=report.report_id)
-
-
-def applied(plan: RepairPlanRecord) -> RepairPlanRecord:
-    repairs = Repairs.from_settings()
-    repairs.approve_steps(repair_id=plan.repair_id, ordinals=[step.ordinal for step in plan.steps])
-    return repairs.apply_plan(repair_id=plan.repair_id)
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("place", "statement"),
@@ -65,7 +54,7 @@ def test_a_plan_makes_it_again_and_apply_supersedes_it(past, place, statement):
     id = past[place].pk
     damaging(statement.format(id=id))
 
-    plan = planned()
+    plan = a_plan()
     [step] = [step for step in plan.steps if step.target == id]
     assert (step.operation, step.reversible) == ("redo_history", True)
     outcome = applied(plan)
@@ -76,17 +65,17 @@ def test_a_plan_makes_it_again_and_apply_supersedes_it(past, place, statement):
     assert "altered" not in again.content and again.content
     assert {each for ids in checked().values() for each in ids if each.startswith("ses_")} == {id}
     # What cannot be put right is said so.
-    over = planned()
+    over = a_plan()
     assert not over.steps
     assert any("made again since" in each.why for each in over.unplanned)
 
 
 def test_an_applied_step_is_undone_until_a_worker_has_begun(past):
     damaging(f"UPDATE session_summaries SET content = 'altered' {OF.format(id=past[0].pk)}")
-    plan = applied(planned())
+    plan = applied(a_plan())
     assert HistoryJob.objects.filter(state=JobState.QUEUED).count() == 1
 
-    assert Repairs.from_settings().undo_plan(repair_id=plan.repair_id).state is PlanState.UNDONE
+    assert Repairs(ADMIN).undo_plan(repair_id=plan.repair_id).state is PlanState.UNDONE
     assert not HistoryJob.objects.filter(state=JobState.QUEUED).exists()
     assert not work_off() and SessionSummary.objects.count() == len(past)
 
@@ -95,7 +84,7 @@ def test_exchanged_members_are_left_to_a_person(past):
     arc, epoch = past[4].pk, past[6].pk
     damaging(f"UPDATE session_summary_children SET child_id = '{epoch}' WHERE parent_id = '{arc}' AND ordinal = 1")
 
-    plan = planned()
+    plan = a_plan()
 
     assert arc not in {step.target for step in plan.steps}
     assert any(each.id == arc and "exchanged" in each.why for each in plan.unplanned)
@@ -109,18 +98,18 @@ def test_a_job_that_no_worker_took_over_is_found_and_closed(past):
     HistoryJob.objects.filter(pk=job.job_id).update(state="leased", run_after=long_ago, leased_until=long_ago)
 
     assert checked() == {"history_work_comes_to_an_end": [f"history_job_{job.job_id}"]}
-    plan = applied(planned())
+    plan = applied(a_plan())
 
     assert plan.state is PlanState.APPLIED
     assert HistoryJob.objects.get(pk=job.job_id).state == JobState.FAILED
     assert checked() == {}
-    Repairs.from_settings().undo_plan(repair_id=plan.repair_id)
+    Repairs(ADMIN).undo_plan(repair_id=plan.repair_id)
     assert HistoryJob.objects.get(pk=job.job_id).state == JobState.LEASED
 
 
 def test_a_wrong_count_is_left_as_the_row_never_changes(past):
     forging("session_summaries", f"UPDATE session_summaries SET token_count = 1 {OF.format(id=past[0].pk)}")
 
-    [left] = planned().unplanned
+    [left] = a_plan().unplanned
 
     assert (left.code, left.id) == ("history_tokens_are_recounts", past[0].pk)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
 from integrity.scans import ScanWorker
 from integrity.types import IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
+from lcmsite.connections import closing_connections
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.breaking import breaking
 from tests.round_trip import assert_ledgers_survive
@@ -257,15 +257,9 @@ def test_writers_at_work_cause_no_finding(committed_db):
             a_summary_of(store, conversation_id, seqs=range(first, first + 4))
             reported.acquire()
 
-    def closing(work: Callable[[], None]) -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
     reports: list[IntegrityReport] = []
     with ThreadPoolExecutor(2) as pool:
-        appending, compacting = (pool.submit(closing, each) for each in (append, compact))
+        appending, compacting = (pool.submit(closing_connections, each) for each in (append, compact))
         # A writer that fails ends the wait; otherwise both writers go on until the checks have seen them at work.
         while not appending.done() and not (compacting.done() and len({each.messages_checked for each in reports}) > 3):
             reports.append(IntegrityChecker.from_settings().run(conversation_id=conversation_id))

@@ -27,7 +27,7 @@ from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
 from tests.integrity.breaking import breaking, broken, checked, forging
 from tests.integrity.erasing import erased
-from tests.integrity.repairing import a_plan, applied
+from tests.integrity.repairing import a_ledger, a_plan, applied
 from tests.integrity.rewriting import chain_again
 
 LOG = "".join(f"2026-01-01T00:00:{n % 60:02d}Z INFO line {n} of the log\n" for n in range(2000))
@@ -206,13 +206,8 @@ def test_what_is_altered_beside_or_in_a_cold_text_is_found(sealed):
     assert checked() == {"cold_texts_match_their_hashes": [f"msg_{sealed.plain}"]}
 
 
-def a_ledger_of(sealed: Sealed) -> str:
-    keeper = a_conversation().conversation_id
-    return LargeFileService.from_settings().store(conversation_id=keeper, content=exported(sealed.id)).file_id
-
-
 def test_what_is_altered_is_put_back_from_a_ledger(sealed):
-    ledger = a_ledger_of(sealed)
+    ledger = a_ledger(sealed)
     for statement in (
         "DELETE FROM file_references WHERE message_id = {moved}",
         "UPDATE message_parts SET exact = NULL WHERE message_id = {tool}",
@@ -225,7 +220,7 @@ def test_what_is_altered_is_put_back_from_a_ledger(sealed):
 
 
 def test_a_lost_message_comes_back_with_its_files(sealed):
-    ledger = a_ledger_of(sealed)
+    ledger = a_ledger(sealed)
     for table in ("file_references", "context_items", "message_parts", "messages"):
         breaking(f"DELETE FROM {table} WHERE message_id = {sealed.moved}")
 
@@ -281,9 +276,7 @@ QUOTATION = st.tuples(st.integers(0, 4), st.text(max_size=5), st.booleans())
 @hypothesis_settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.text(max_size=5), st.booleans()), min_size=1, max_size=4), st.booleans()
-)
+@given(st.lists(QUOTATION, min_size=1, max_size=4), st.booleans())
 def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
     content = a_store().get_message(message_id=sealed.moved).content
     element = content[content.index("<large_file") : content.index("</large_file>") + len("</large_file>")]

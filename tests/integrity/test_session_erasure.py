@@ -13,16 +13,11 @@ from integrity.retention.erasure import Erasures
 from tests.factories import a_conversation
 from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked
+from tests.integrity.erasing import erased
 
 pytestmark = pytest.mark.django_db
 
 SECRET = "The password of the lighthouse is Herring-4711."
-
-
-def erase(conversation_id: int, **what: object) -> None:
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=conversation_id, **what)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 
 
 def all_texts() -> str:
@@ -38,16 +33,15 @@ def test_what_rests_on_an_erased_message_loses_its_text_up_to_the_epoch_and_is_m
     summarize([confided, *(a_session(number) for number in range(3))])
     assert "Herring-4711" in all_texts()
     hashes = dict(SessionSummary.objects.values_list("pk", "summary_hash"))
-    preview = Erasures.from_settings().preview_erasure(conversation_id=confided.conversation_id, from_seq=1, to_seq=1)
+
+    preview, _ = erased(Erasures.from_settings(), confided.conversation_id, from_seq=1, to_seq=1)
+
     assert [(each.what, each.count, each.is_erased) for each in preview.texts_elsewhere if "epoch" in each.what] == [
         ("session, arc or epoch summary", 3, True)
     ]
-
-    erase(confided.conversation_id, from_seq=1, to_seq=1)
-
     assert "Herring" not in all_texts()
-    erased = SessionSummary.objects.filter(erased_by__isnull=False)
-    assert sorted(each.kind for each in erased) == ["arc", "epoch", "session"]
+    tombstones = SessionSummary.objects.filter(erased_by__isnull=False)
+    assert sorted(each.kind for each in tombstones) == ["arc", "epoch", "session"]
     assert {pk: bytes(each) for pk, each in SessionSummary.objects.values_list("pk", "summary_hash")} == {
         pk: bytes(each) for pk, each in hashes.items()
     }
@@ -68,7 +62,7 @@ def test_a_session_that_is_erased_as_a_whole_stays_an_empty_member_of_its_arc(se
     confided = a_conversation(SECRET, *[f"Boat {n} came in at noon." for n in range(30)], project="harbour")
     summarize([confided, a_session(1)])
 
-    erase(confided.conversation_id)
+    erased(Erasures.from_settings(), confided.conversation_id)
     HistoryWorker.from_settings().sweep()
     work_off()
 
@@ -88,7 +82,7 @@ def test_an_arc_of_which_nothing_is_left_is_not_made_again_for_ever(settings):
     go_on(sessions[0])
     SessionHistory.from_settings().summarize_session(conversation_id=sessions[0].conversation_id)
     for session in sessions:
-        erase(session.conversation_id)
+        erased(Erasures.from_settings(), session.conversation_id)
     work_off()
 
     HistoryWorker.from_settings().sweep()

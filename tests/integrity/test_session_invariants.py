@@ -9,9 +9,8 @@ from typing import NamedTuple
 import pytest
 from django.test import override_settings
 
-from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummary
-from tests.histories import a_session, current, go_on, summarize
+from tests.histories import SIZES, arcs_and_an_epoch, current
 from tests.integrity.breaking import breaking, checked, forging, without
 
 pytestmark = pytest.mark.django_db
@@ -89,9 +88,6 @@ DAMAGE = {
 }
 
 
-SIZES = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 400, "leaf_target_tokens": 64}
-
-
 @pytest.fixture(scope="module")
 def names(module_rows: None) -> Iterator[dict[str, object]]:
     with override_settings(LCM=SIZES):
@@ -99,12 +95,8 @@ def names(module_rows: None) -> Iterator[dict[str, object]]:
 
 
 def a_history() -> dict[str, object]:
-    """Two arcs, one of them renewed, an epoch, and a session in no arc."""
-    sessions = [a_session(number, length=20) for number in range(5)]
-    CompactionEngine.from_settings().compact(conversation_id=sessions[0].conversation_id)
-    summarize(sessions)
-    go_on(sessions[2])
-    summarize([sessions[2]])
+    """The ids of what it is made of, by name."""
+    sessions = arcs_and_an_epoch()
     assert checked() == {}
     assert SessionSummary.objects.filter(memory_links__memory_summary__isnull=False).exists()
     assert SessionSummary.objects.filter(supersedes__isnull=False).count() == 3
