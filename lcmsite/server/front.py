@@ -11,17 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, Any, TypeVar
 
 import structlog
 from django.conf import settings
-from django.db import close_old_connections
 from django.http import HttpResponse
 
 from lcmsite.api.concurrency import DISCONNECTED, Disconnected, FairQueue, Limits, Place, QueueFull, Share, gate
 from lcmsite.api.responses import problem_response
 from lcmsite.catalogue.problems import INTERNAL, Busy, problem_of
+from lcmsite.connections import closing_connections
 from lcmsite.ops.metrics.counters import CLIENT_LIMITS
 from lcmsite.server.incoming import (
     MOST_IN_MEMORY,
@@ -124,7 +125,9 @@ class Front:
         try:
             if scope[DISCONNECTED].is_set():
                 raise ClientGone
-            return await asyncio.get_running_loop().run_in_executor(self.threads, _closing_connections, work, place)
+            # Django closes its connections at the end of a request, but a stream is closed after that.
+            done = asyncio.get_running_loop().run_in_executor(self.threads, closing_connections, partial(work, place))
+            return await done
         finally:
             self.places.leave(place)
 
@@ -142,8 +145,6 @@ class Front:
             pieces.close()
             return replace(answer, body=whole if len(whole) <= MOST_IN_MEMORY else _write_to_disk(whole))
         if isinstance(pieces, FileAnswer):
-            # The request ends when the file is closed, which may be in another thread.
-            close_old_connections()
             return replace(answer, body=pieces)
         if not self.streams.acquire(blocking=False):
             pieces.close()
@@ -192,15 +193,6 @@ async def _deliver(answer: Answer, send: Send, disconnected: Disconnected, threa
         await send(_body_event(b"", more=False))
     finally:
         await loop.run_in_executor(threads, body.close)
-
-
-def _closing_connections(work: Callable[[Place], T], place: Place) -> T:
-    """Run the work; keep no database connection in this thread."""
-    try:
-        return work(place)
-    finally:
-        # Django closes its connections at the end of a request, but a stream is closed after that.
-        close_old_connections()
 
 
 def _body_event(body: bytes, *, more: bool = True) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from urllib.parse import unquote_to_bytes
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import RequestDataTooBig
-from django.db import close_old_connections
 from django.http import parse_cookie
 
 from conversations.errors import Invalid
@@ -90,18 +89,14 @@ def require_known_caller(scope: Scope) -> None:
     Called before the body is read; the view authenticates the request again.
     """
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    try:
-        scheme, _, key = headers.get(b"authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            caller_of(key.strip())
-        elif not _is_logged_in(headers.get(b"cookie", "")):
-            raise RequestTooLarge(
-                "Without a valid API key or a login, the body of a request is at most "
-                f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes."
-            )
-    finally:
-        # No Django request ends in this thread, so the database connection is given back here.
-        close_old_connections()
+    scheme, _, key = headers.get(b"authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        caller_of(key.strip())
+    elif not _is_logged_in(headers.get(b"cookie", "")):
+        raise RequestTooLarge(
+            "Without a valid API key or a login, the body of a request is at most "
+            f"{settings.DEPLOYMENT.max_anonymous_bytes} bytes."
+        )
 
 
 def _is_logged_in(cookies: str) -> bool:
