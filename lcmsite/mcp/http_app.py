@@ -83,19 +83,14 @@ class RequestGuard:
             raise MethodNotAllowed(f"This path does not take {scope['method'][:20]} requests; send a POST.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
-        body = await _read_whole_body(scope, receive)
+        with await read_body(receive, length=declared_length(scope)) as received:
+            body = received.read()
         message = json_text.parse(body)
         if may_hold_surrogates(body):
             scope[SENT_MESSAGE] = message if isinstance(message, dict) else None
             body = json.dumps(without_surrogates(message)).encode()
         scope["path"] = PATH
         return {"type": "http.request", "body": body, "more_body": False}
-
-
-async def _read_whole_body(scope: Scope, receive: Receive) -> bytes:
-    """Read the whole body within LCM_MAX_REQUEST_BYTES and the timeout."""
-    with await read_body(receive, length=declared_length(scope)) as body:
-        return body.read()
 
 
 def _require_host(headers: Headers) -> None:
