@@ -12,21 +12,31 @@ from lcmsite.environment import Deployment, Environment, variables
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-def test_nothing_given_means_the_defaults():
-    environment = Environment.read({"HOME": "/root", "LCMX": "1"})
+REDIS = "redis://localhost:6379/2?protocol=3&socket_timeout=2.5&health_check_interval=10"
+DEFAULTS = '{"max_depth": 3, "fresh_tail_count": 4}'
+GOOD = {
+    "nothing of LCM's": ({"HOME": "/root", "LCMX": "1"}, {}, {}),
+    "empty values": ({"LCM_PORT": "", "LCM_DATABASE_URL": " ", "LCM_NO_SUCH_THING": ""}, {}, {}),
+    "values of each type": (
+        {"LCM_PORT": "9000", "LCM_HTTPS": "yes", "LCM_HOST": "::1", "LCM_CONTEXT_THRESHOLD": "0.5"},
+        {"port": 9000, "https": True, "host": "::1"},
+        {"context_threshold": 0.5},
+    ),
+    "Redis with options": ({"LCM_REDIS_URL": REDIS}, {"redis_url": REDIS}, {}),
+    "defaults of conversations": (
+        {"LCM_CONVERSATION_DEFAULTS": DEFAULTS, "LCM_FRESH_TAIL_COUNT": "6"},
+        {"conversation_defaults": DEFAULTS},
+        {"max_depth": 3, "fresh_tail_count": 6},
+    ),
+}
 
-    assert environment.deployment == Deployment()
-    assert environment.overrides == {}
-    assert environment.problems == ()
 
+@pytest.mark.parametrize(("given", "deployment", "overrides"), GOOD.values(), ids=GOOD)
+def test_good_values_arrive_with_their_types_and_all_else_has_its_default(given, deployment, overrides):
+    environment = Environment.read(given)
 
-def test_values_arrive_with_their_types():
-    environment = Environment.read(
-        {"LCM_PORT": "9000", "LCM_HTTPS": "yes", "LCM_HOST": "::1", "LCM_CONTEXT_THRESHOLD": "0.5"}
-    )
-
-    assert environment.deployment == Deployment(port=9000, https=True, host="::1")
-    assert environment.overrides == {"context_threshold": 0.5}
+    assert environment.deployment == Deployment(**deployment)
+    assert environment.overrides == overrides
     assert environment.problems == ()
 
 
@@ -35,13 +45,6 @@ def test_the_names_of_a_policy_are_its_fields():
 
     assert known["LCM_ENCODING"].owner is StorePolicy
     assert {"LCM_FRESH_TAIL_COUNT", "LCM_LEAF_TARGET_TOKENS", "LCM_MAX_EXPAND_TOKENS", "LCM_DATABASE_URL"} <= set(known)
-
-
-def test_an_empty_value_counts_as_not_given():
-    environment = Environment.read({"LCM_PORT": "", "LCM_DATABASE_URL": " ", "LCM_NO_SUCH_THING": ""})
-
-    assert environment.deployment == Deployment()
-    assert environment.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -145,24 +148,6 @@ def test_only_a_secret_can_be_given_as_a_file():
 
     assert problem.msg == "LCM_PORT_FILE is not a setting of LCM."
     assert not {f"{name}_FILE" for name in SECRETS} & variables().keys()
-
-
-def test_the_site_sets_defaults_for_settings_of_conversations():
-    environment = Environment.read(
-        {"LCM_CONVERSATION_DEFAULTS": '{"max_depth": 3, "fresh_tail_count": 4}', "LCM_FRESH_TAIL_COUNT": "6"}
-    )
-
-    assert environment.problems == ()
-    assert environment.overrides == {"max_depth": 3, "fresh_tail_count": 6}
-
-
-def test_an_address_of_redis_may_have_options():
-    address = "redis://localhost:6379/2?protocol=3&socket_timeout=2.5&health_check_interval=10"
-
-    environment = Environment.read({"LCM_REDIS_URL": address})
-
-    assert environment.problems == ()
-    assert environment.deployment.redis_url == address
 
 
 def test_an_unknown_name_is_told_with_the_nearest_known_one():
