@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connections
 from django_huey import get_queue
 
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
@@ -21,6 +22,8 @@ from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE
 from lcmsite.queues import QUEUES
 from tests.flows.processes import wait_until
 from tests.guardian import a_directory
+
+SECONDS_TO_COME_BACK = 60
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,19 @@ class OwnServer:
             return int((self.embedded.location.cluster / "postmaster.pid").read_text().split()[0])
         except (FileNotFoundError, IndexError):
             return None
+
+
+def patiently(ask: Callable[[], Any]) -> Any:
+    """Ask again, as a client does, while the database is on its way down or up."""
+    until = time.monotonic() + SECONDS_TO_COME_BACK
+    while True:
+        close_old_connections()
+        try:
+            return ask()
+        except (OperationalError, InterfaceError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
 @pytest.fixture

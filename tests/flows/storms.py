@@ -86,24 +86,29 @@ class Unreliable:
 class Workers:
     """Worker processes for the time of a block, killed and started again; none of them is left behind."""
 
-    def __init__(self, count: int, **settings: object) -> None:
+    def __init__(self, count: int, queue: str = "compaction", **settings: object) -> None:
         self._count = count
+        self._queue = queue
         self._settings = settings
         self._chance = random.Random(count)
         self.running: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Workers:
-        self.running = [start_worker(**self._settings) for _ in range(self._count)]
+        self.running = [start_worker(self._queue, **self._settings) for _ in range(self._count)]
         return self
 
     def __exit__(self, *_: object) -> None:
         stop(self.running)
 
-    def kill_one(self) -> None:
-        """Without a farewell, while there is work in somebody's hands; another one takes its place."""
+    def kill_one_at_work(self) -> None:
+        """While there is work in somebody's hands."""
         at_work = CompactionJob.objects.filter(state=JobState.LEASED, run_after__lte=timezone.now())
         wait_until(at_work.exists, seconds=60, what="a worker is at work")
+        self.kill_one()
+
+    def kill_one(self) -> None:
+        """Without a farewell; another one takes its place."""
         place = self._chance.randrange(len(self.running))
         self.running[place].kill()
         self.running[place].wait()
-        self.running[place] = start_worker(**self._settings)
+        self.running[place] = start_worker(self._queue, **self._settings)

@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import close_old_connections
 from django.db.models import Count
 
 from compaction.background.worker import CompactionWorker
@@ -25,7 +24,7 @@ from conversations.models import Summary, SummaryMessage, SummaryParent
 from conversations.types import Level
 from tests.compaction.vendor import Vendor
 from tests.factories import a_conversation
-from tests.flows.own_server import OwnServer, own_server  # noqa: F401
+from tests.flows.own_server import OwnServer, own_server, patiently  # noqa: F401
 from tests.flows.processes import PROJECT, environment, wait_until
 from tests.flows.storms import STORMY, Storm, Unreliable, Workers
 from tests.flows.walk import assert_clean
@@ -33,7 +32,6 @@ from tests.flows.writers import Writers, assert_nothing_is_lost
 from tests.round_trip import assert_ledgers_survive
 
 SECONDS_BETWEEN_SWEEPS = 5.0
-SECONDS_TO_COME_BACK = 60
 
 SHOWER = Storm(seconds=12, writers=3, conversations=3, workers=2, kills=2, pause=0.3)
 TEMPEST = Storm(seconds=90, writers=8, conversations=4, workers=3, kills=10, pause=0.5)
@@ -90,7 +88,7 @@ def test_nothing_is_lost_doubled_or_forgotten_when_model_database_and_workers_fa
 def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
     """Kill workers evenly spread over the time, bring the database down in the middle of it, sweep now and then."""
     begun = time.monotonic()
-    kills = [(storm.seconds * (n + 0.5) / storm.kills, workers.kill_one) for n in range(storm.kills)]
+    kills = [(storm.seconds * (n + 0.5) / storm.kills, workers.kill_one_at_work) for n in range(storm.kills)]
     restart = (storm.seconds / 2, partial(server.restart, storm.blow))
     events = sorted([*kills, restart], key=lambda event: event[0])
     swept = begun
@@ -103,21 +101,6 @@ def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
             patiently(CompactionWorker.from_settings().sweep)
             swept = time.monotonic()
         time.sleep(0.1)
-
-
-def patiently(ask: Callable[[], object]) -> None:
-    """Ask again, as a client does, while the database is on its way down or up."""
-    until = time.monotonic() + SECONDS_TO_COME_BACK
-    while True:
-        close_old_connections()
-        try:
-            ask()
-        except (OperationalError, InterfaceError):
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.2)
-        else:
-            return
 
 
 def is_everything_done() -> bool:

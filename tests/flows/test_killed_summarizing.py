@@ -14,17 +14,11 @@ from tests.compaction.vendor import Vendor, good, hangs
 from tests.flows.processes import start_worker, stop, wait_until
 from tests.flows.vendors import asking
 from tests.flows.walk import assert_clean
-from tests.histories import a_session, current, members
+from tests.histories import a_session, all_done, current, members
 
 SESSIONS, PER_ARC, KILLS = 4, 2, 3
 # A dead worker's job is soon another's; nothing is made but what is requested.
 OWN = {"job_lease_seconds": 2, "session_quiet_minutes": 0, "sessions_per_arc": PER_ARC, "autocompact_disabled": True}
-
-
-def all_done() -> bool:
-    """Whether nothing is left to do; what is due is started."""
-    HistoryWorker.from_settings().sweep()
-    return not HistoryJob.objects.filter(state__in=(WorkState.QUEUED, WorkState.LEASED)).exists()
 
 
 def is_made(count: int, vendor: Vendor, asked: int) -> bool:

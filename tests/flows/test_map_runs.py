@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import time
 from collections import Counter
 
 import pytest
-from django.db import InterfaceError, OperationalError, close_old_connections
 
 from conversations.files.large_files import LargeFileService
 from retrieval.map.map_operator import MapOperator
@@ -17,8 +15,9 @@ from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem
 from tests.compaction.vendor import Vendor
 from tests.factories import a_conversation
-from tests.flows.own_server import OwnServer, own_server  # noqa: F401
-from tests.flows.processes import start_worker, stop, wait_until
+from tests.flows.own_server import OwnServer, own_server, patiently  # noqa: F401
+from tests.flows.processes import wait_until
+from tests.flows.storms import Workers
 from tests.retrieval.map.labels import PROMPT, SCHEMA, Unreliable, an_item, expected, last_message
 
 # A silent worker's items are soon another's, and a slice is over soon.
@@ -37,24 +36,11 @@ def lines_of(file_id: str) -> list[dict]:
     return [json.loads(line) for line in content.splitlines()]
 
 
-def patiently(ask):
-    """What comes of asking again while the database is away."""
-    until = time.monotonic() + 60
-    while True:
-        close_old_connections()
-        try:
-            return ask()
-        except (OperationalError, InterfaceError):
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.2)
-
-
 @pytest.mark.thorough
 @pytest.mark.timeout(1800)
 def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, settings, tmp_path):  # noqa: F811
     count, kills = 2000, 10
-    unreliable, chance = Unreliable(hang_every=97), random.Random(7)
+    unreliable = Unreliable(hang_every=97)
     with Vendor(unreliable) as vendor:
         policy = {**TIGHT, "chat_url": vendor.url}
         settings.LCM = {**settings.LCM, **policy}
@@ -73,15 +59,11 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
         def ended() -> int:
             return patiently(lambda: MapItem.objects.filter(state__in=["done", "failed"]).count())
 
-        running = [start_worker("maintenance", **own) for _ in range(2)]
-        try:
+        with Workers(2, "maintenance", **own) as workers:
             for kill in range(kills):
                 goal = (kill + 1) * count // (kills + 2)
                 wait_until(lambda goal=goal: ended() >= goal, seconds=600, what=f"{goal} items are done")
-                place = chance.randrange(len(running))
-                running[place].kill()
-                running[place].wait()
-                running[place] = start_worker("maintenance", **own)
+                workers.kill_one()
                 if kill == kills // 2:
                     own_server.restart(signal.SIGINT)
                 patiently(MapWorker.from_settings().sweep)
@@ -92,8 +74,6 @@ def test_every_item_is_completed_once_whatever_is_killed(own_server: OwnServer, 
                 return patiently(lambda: operator.get_run(run_id=run.run_id).state) == "completed"
 
             wait_until(is_over, seconds=600, what="the run is over")
-        finally:
-            stop(running)
 
         run = operator.get_run(run_id=run.run_id)
         assert (run.done, run.failed, run.failures_file_id) == (count, 0, None)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.history.types import HistoryKind
@@ -21,8 +20,10 @@ from retrieval.history.project_history import ProjectHistory
 from retrieval.types import ItemKind
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.factories import a_store
-from tests.flows.processes import start_worker, stop, wait_until
+from tests.flows.processes import wait_until
+from tests.flows.storms import Workers
 from tests.flows.walk import assert_clean
+from tests.histories import all_done
 from tests.retrieval.lineages import pages
 
 # How many sessions each project has: two epochs and less, down to no arc.
@@ -57,12 +58,6 @@ def current(kind: HistoryKind, project: str) -> list[SessionSummary]:
     return list(SessionSummary.objects.current().filter(kind=kind, project__name=project).order_by("earliest_at"))
 
 
-def all_done() -> bool:
-    """Whether nothing is left to do; what has come to be due is started."""
-    HistoryWorker.from_settings().sweep()
-    return not HistoryJob.objects.filter(state__in=(WorkState.QUEUED, WorkState.LEASED)).exists()
-
-
 def assert_jobs_succeed() -> None:
     assert not HistoryJob.objects.filter(state=WorkState.FAILED).exists()
 
@@ -91,16 +86,12 @@ def test_a_past_of_many_sessions_is_whole_whatever_is_killed(committed_db, setti
     opened = [
         a_store().open_conversation(session_id=f"session-{number}", project=name) for number, name in enumerate(names)
     ]
-    running = [start_worker("compaction", **settings.LCM) for _ in range(2)]
-    try:
+    with Workers(2, **settings.LCM) as workers:
         for number, conversation in enumerate(opened):
             write_on(conversation, texts, chance.randint(4, 24), begins=BEGAN + number * A_DAY)
             history.request_session(conversation_id=conversation.conversation_id)
             if number % (len(opened) // kills) == 0:
-                place = chance.randrange(len(running))
-                running[place].kill()
-                running[place].wait()
-                running[place] = start_worker("compaction", **settings.LCM)
+                workers.kill_one()
         wait_until(all_done, seconds=600, what="every session has its summary, and what follows of it")
         assert_jobs_succeed()
         first = {row.pk for row in SessionSummary.objects.current()}
@@ -111,8 +102,6 @@ def test_a_past_of_many_sessions_is_whole_whatever_is_killed(committed_db, setti
             history.request_session(conversation_id=conversation.conversation_id)
         wait_until(all_done, seconds=600, what="what was taken up again is renewed")
         assert_jobs_succeed()
-    finally:
-        stop(running)
 
     assert first - {row.pk for row in SessionSummary.objects.current()}, "nothing was renewed"
     for conversation in continued:
