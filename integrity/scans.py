@@ -1,4 +1,4 @@
-"""Background checks: scans run in batches, with pauses so that other work goes on.
+"""Background checks: scans run in batches, with pauses for other work.
 
 A scan is a row, which one worker at a time claims. A stopped scan resumes at its last position.
 """

@@ -62,7 +62,7 @@ def _miscounted_messages(conversation_ids: Sequence[int], every: int) -> Iterato
 
 
 def miscounted_summaries(rows: Iterable[tuple[Any, ...]]) -> Iterator[Finding]:
-    """Count summaries again; a row has conversation, id, text, token count and counter."""
+    """Count summaries again: rows of conversation, id, text, count and counter."""
     for conversation_id, summary_id, content, recorded, counter in rows:
         tokens = TokenEstimator(encoding=counter)
         if tokens.name != counter:
