@@ -60,7 +60,7 @@ def headers_for_upstream(
             continue
         if name in _CREDENTIALS and _is_key_of_lcm(value):
             continue
-        if new_length is not None and name in (b"content-length", b"content-encoding"):
+        if new_length is not None and name in _BODY_HEADERS:
             continue
         if name == b"accept-encoding" and is_read:
             value = narrow_accept_encoding(value.decode("latin-1")).encode("latin-1")
@@ -77,11 +77,10 @@ def _is_key_of_lcm(value: bytes) -> bool:
 
 @dataclass
 class Watcher:
-    """Notes an answer's status, headers and end; subclasses read its chunks."""
+    """Notes an answer's status and headers; subclasses read its chunks."""
 
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    is_whole: bool = False
 
     def on_start(self, response: httpx2.Response) -> None:
         """Note the status and headers."""
@@ -145,5 +144,4 @@ async def forward(
         async for piece in response.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             watcher.on_chunk(piece)
-        watcher.is_whole = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -86,7 +86,6 @@ class WireMessage:
 class ReadRequest:
     """A parsed request. `body` is its JSON, never changed."""
 
-    surface: Surface
     body: Row = field(repr=False)
     # Without leading system and developer rows, which are in `instructions`.
     messages: tuple[WireMessage, ...] = field(repr=False)
@@ -94,7 +93,6 @@ class ReadRequest:
     instructions: tuple[Row, ...] = field(repr=False)
     tools: tuple[Any, ...] = field(repr=False)
     model: str
-    is_streamed: bool
     # The id of the answer that this request continues; it then has only the new messages.
     parent_response: str | None
     # The id under which the vendor stores the conversation; the request then has only the new messages.
@@ -105,24 +103,14 @@ class ReadRequest:
         """Whether the request has only new messages; it is then never shortened."""
         return self.parent_response is not None or self.vendor_conversation is not None
 
-    @property
-    def most_output_tokens(self) -> int | None:
-        """Maximum number of tokens of the answer, if the request sets a limit."""
-        given = (self.body.get(name) for name in _TOKEN_LIMIT_KEYS)
-        return next((value for value in given if type(value) is int), None)
 
-    @property
-    def rows(self) -> Sequence[Any]:
-        """The list of messages or items, unchanged, with leading instructions."""
-        return rows_of(self.surface, self.body)
-
-    @property
-    def lead(self) -> int:
-        """How many leading rows are instructions."""
-        return _count_instructions(self.surface, self.rows)
+def most_output_tokens(body: Row) -> int | None:
+    """Return the maximum number of tokens of the answer, if a request sets a limit."""
+    given = (body.get(name) for name in _TOKEN_LIMIT_KEYS)
+    return next((value for value in given if type(value) is int), None)
 
 
-def rows_of(surface: Surface, body: Row) -> Sequence[Any]:
+def _rows_of(surface: Surface, body: Row) -> Sequence[Any]:
     """Return a request's messages or items; a plain string is one user message."""
     given = body.get(LIST_KEY[surface])
     if isinstance(given, str):
@@ -138,18 +126,16 @@ def objects_in(value: Any) -> Iterator[Row]:
 
 def read_request(surface: Surface, body: Row) -> ReadRequest:
     """Convert a request's JSON body to messages, instructions and metadata."""
-    rows = rows_of(surface, body)
+    rows = _rows_of(surface, body)
     instruction_count = _count_instructions(surface, rows)
     tools = body.get("tools")
     model = body.get("model")
     return ReadRequest(
-        surface=surface,
         body=body,
         messages=tuple(wire_message(surface, index, rows[index]) for index in range(instruction_count, len(rows))),
         instructions=tuple(_instructions(surface, body, rows[:instruction_count])),
         tools=tuple(tools) if isinstance(tools, list) else (),
         model=model if isinstance(model, str) else "",
-        is_streamed=body.get("stream") is True,
         parent_response=_parent_response(body),
         vendor_conversation=_vendor_conversation(body),
     )
@@ -204,8 +190,7 @@ def _instructions(surface: Surface, body: Row, leading: Sequence[Row]) -> Iterat
     given = body.get({Surface.MESSAGES: "system", Surface.RESPONSES: "instructions"}.get(surface, ""))
     if isinstance(given, str) and given:
         yield {"type": "text", "text": given}
-    elif isinstance(given, list):
-        yield from (block for block in given if isinstance(block, dict))
+    yield from objects_in(given)
     yield from leading
 
 

@@ -183,7 +183,6 @@ class LookupRounds:
             self.watcher.on_chunk(data)
 
     async def _finish(self) -> None:
-        self.watcher.is_whole = True
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

@@ -53,7 +53,6 @@ class Recorded:
     side: str
     chain: bytes
     seq: int
-    appended_count: int
     # Seqs by index in the request's list; without `with_seqs`, only the newest. A message of injected text has none.
     seqs: Mapping[int, int]
     request: ReadRequest
@@ -85,12 +84,12 @@ class Recorder:
             chain = links[-1].chain if links else location.chain
             if side is None:
                 newest_count = len(links) if with_seqs else NEWEST_LOOKED_UP_FIRST
-                seq, appended, seqs = self._store_request(
+                seq, seqs = self._store_request(
                     conversation, exchange, location, request.messages, links, newest_count=newest_count
                 )
                 self.journal.store_instructions(conversation, request)
             else:
-                seq, appended, seqs = conversation.head_seq, 0, {}
+                seq, seqs = conversation.head_seq, {}
             GatewayExchange.objects.get_or_create(
                 exchange_key=UUID(exchange.exchange_key),
                 defaults={
@@ -105,7 +104,7 @@ class Recorder:
                 },
             )
         return Recorded(
-            conversation.pk, conversation.session_id, location.source, side or "", chain, seq, appended, seqs, request
+            conversation.pk, conversation.session_id, location.source, side or "", chain, seq, seqs, request
         )
 
     def find_seqs(self, exchange: Exchange) -> tuple[int, dict[int, int]] | None:
@@ -163,8 +162,8 @@ class Recorder:
         links: Sequence[Link],
         *,
         newest_count: int,
-    ) -> tuple[int, int, dict[int, int]]:
-        """Append new messages; return the seq before the answer, their count, all seqs."""
+    ) -> tuple[int, dict[int, int]]:
+        """Append new messages; return the seq before the answer, and all seqs by index."""
         stored = self._look_up_history(conversation, messages, links, newest_count=newest_count)
         base = conversation.head_seq if location.is_foreign else location.seq
         matched = match(messages, links, stored, base_seq=base)
@@ -173,7 +172,7 @@ class Recorder:
         if matched.altered:
             self.journal.store_altered(conversation, [(links[at].key, messages[at]) for at in matched.altered])
         if not matched.new:
-            return matched.seq, 0, seqs
+            return matched.seq, seqs
         if matched.is_boundary:
             self._record_boundary(conversation, messages, links, matched)
         head = conversation.head_seq
@@ -183,7 +182,7 @@ class Recorder:
         seq, appended = self._append(conversation, new)
         if is_late:
             self._move_head(conversation, head, reason="gateway: recorded late")
-        return seq or matched.seq, len(appended), seqs | appended
+        return seq or matched.seq, seqs | appended
 
     def _look_up_history(
         self,

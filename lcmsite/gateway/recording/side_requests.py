@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from conversations.types import Role
-from lcmsite.gateway.surfaces import ReadRequest, Row, Task
+from lcmsite.gateway.surfaces import ReadRequest, Row, Task, most_output_tokens
 from lcmsite.gateway.surfaces_digest import without_injected
 
 
@@ -54,7 +54,7 @@ def side_of(request: ReadRequest, task: Task, headers: Mapping[str, str]) -> Sid
         return Side.OTHER
     if task is Task.COMPACT or _kind_of_codex(headers) == "compact":
         return Side.COMPACTION
-    if request.most_output_tokens == 1:
+    if most_output_tokens(request.body) == 1:
         return Side.PROBE
     last = request.messages[-1] if request.messages else None
     newest = _text(last.row) if last is not None and last.message.role is Role.USER else ""

@@ -24,11 +24,10 @@ class SeqRange(NamedTuple):
 
 @dataclass(frozen=True)
 class SummaryBlock:
-    """The text of the block, its summaries, how many it shows, and uncovered ranges."""
+    """The text of the block, its summaries, and the uncovered ranges."""
 
     text: str = field(repr=False)
     summary_ids: tuple[str, ...]
-    shown: int
     uncovered: tuple[SeqRange, ...]
 
 
@@ -53,7 +52,7 @@ def build_block(
         hidden = overlapping[: len(overlapping) - len(shown)]
         text = _block_text(conversation_id, left_out, len(seqs), shown, hidden, named)
         if count_tokens(text) <= most_tokens or not (shown or named):
-            return SummaryBlock(text, tuple(each.summary_id for each in overlapping), len(shown), uncovered)
+            return SummaryBlock(text, tuple(each.summary_id for each in overlapping), uncovered)
         # The first line, which names the whole range that was left out, stays even if it exceeds the limit.
         shown, named = (shown[1:], named) if shown else ([], named[1:])
 

@@ -61,11 +61,10 @@ def test_each_message_is_stored_once_however_often_it_is_sent(workspace, surface
 
     agent.ask(user("What is there?"), answer=CALLS)
     agent.ask(*results(surface, agent.rows, "one.txt", "one.txt"), answer=Answer("Two files.", thinking="Hm."))
-    recorded = agent.ask(user("yes"), answer=Answer("Done."))
+    agent.ask(user("yes"), answer=Answer("Done."))
     agent.ask(user("yes"), answer=Answer("Done again."))
 
     found = words(conversation())
-    assert recorded.appended_count == 1
     text = " ".join(found)
     once, twice = ("What is there?", "I look.", "Two files."), ("one.txt", "yes")
     assert [text.count(each) for each in (*once, *twice)] == [1, 1, 1, 2, 2]
