@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from lcmsite.gateway.surfaces import LIST_KEY, Surface, objects_in
+from lcmsite.gateway.surfaces import LIST_KEY, Surface, most_output_tokens, objects_in
 from lcmsite.gateway.window.breakpoints import count_breakpoints
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import Span, elements, members
@@ -17,7 +17,6 @@ from lcmsite.gateway.window.types import Entry, Kind, Untouched, WindowRequest
 _HEAD_KEYS = ("system", "instructions", "tools", "functions", "response_format", "text", "output_config")
 # With one of these, the request continues a conversation that the vendor stores.
 _DELTA = ("previous_response_id", "conversation")
-_TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class _Classified(NamedTuple):
@@ -33,14 +32,15 @@ def parse_entries(
     try:
         text = body.decode()
         found = members(text)
-    except (ValueError, UnicodeDecodeError):
+    except ValueError:
         return Untouched.UNREADABLE
+    values = {key: span.value for key, span in found.items()}
     listed = found.get(LIST_KEY[surface])
-    if any(found[key].value is not None for key in _DELTA if key in found) or _type_of(found, "thread") == "continue":
+    if any(values.get(key) is not None for key in _DELTA) or _type_of(values.get("thread")) == "continue":
         return Untouched.DELTA
     if listed is None or not isinstance(listed.value, list):
         return Untouched.UNREADABLE
-    if _demands_compaction(found):
+    if _demands_compaction(values):
         return Untouched.VENDOR_COMPACTION
     spans = elements(text, listed)
     if not all(isinstance(span.value, dict) for span in spans):
@@ -50,7 +50,7 @@ def parse_entries(
     if any(_has_compacted(span.value) for span in spans):
         return Untouched.VENDOR_COMPACTION
     filled = _fill_seqs(seqs, len(spans))
-    head = {key: found[key].value for key in _HEAD_KEYS if key in found}
+    head = {key: values[key] for key in _HEAD_KEYS if key in values}
     return WindowRequest(
         surface=surface,
         body=text,
@@ -58,12 +58,10 @@ def parse_entries(
         end=listed.end,
         entries=tuple(_parse_entry(surface, text, span, seq, counter) for span, seq in zip(spans, filled, strict=True)),
         head_tokens=counter.tokens(head),
-        breakpoints=sum(count_breakpoints(found[key].value) for key in ("system", "tools") if key in found)
-        + (found["cache_control"].value is not None if "cache_control" in found else 0),
-        answer_tokens=next(
-            (found[key].value for key in _TOKEN_LIMIT_KEYS if key in found and type(found[key].value) is int), None
-        ),
-        needs_thoughts=_type_of(found, "thinking") == "enabled",
+        breakpoints=count_breakpoints([values.get("system"), values.get("tools")])
+        + (values.get("cache_control") is not None),
+        answer_tokens=most_output_tokens(values),
+        needs_thoughts=_type_of(values.get("thinking")) == "enabled",
     )
 
 
@@ -158,15 +156,14 @@ def _has_compacted(value: Mapping[str, Any]) -> bool:
     return any(str(kind).startswith("compaction") for kind in kinds if kind is not None)
 
 
-def _demands_compaction(found: Mapping[str, Span]) -> bool:
+def _demands_compaction(values: Mapping[str, Any]) -> bool:
     """Whether the request makes the vendor compact; clearing old results is allowed."""
-    if "compaction" in found and found["compaction"].value is not None:
+    if values.get("compaction") is not None:
         return True
-    management = found["context_management"].value if "context_management" in found else None
+    management = values.get("context_management")
     edits = management.get("edits") if isinstance(management, dict) else management
     return any(str(edit.get("type")).startswith("compact") for edit in objects_in(edits))
 
 
-def _type_of(found: Mapping[str, Span], key: str) -> Any:
-    value = found[key].value if key in found else None
+def _type_of(value: Any) -> Any:
     return value.get("type") if isinstance(value, dict) else None
