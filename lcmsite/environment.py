@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -32,7 +33,7 @@ from conversations.policy import (
 )
 from integrity.policy import RetentionPolicy
 from lcmsite.embedded_postgres.location import make_directory
-from lcmsite.gateway.upstreams import DEFAULT_UPSTREAMS, problem_with_modes, problem_with_upstreams
+from lcmsite.gateway.upstreams import DEFAULT_UPSTREAMS, parse_rules, parse_upstreams, problem_of_parsing
 from retrieval.policy import RetrievalPolicy
 
 PREFIX = "LCM_"
@@ -117,14 +118,14 @@ class Deployment:
     gateway_upstreams: str = checked_text(
         DEFAULT_UPSTREAMS,
         "The model vendors that the gateway forwards to, and no others: NAME=ADDRESS, separated by commas.",
-        problem_with=problem_with_upstreams,
+        problem_with=partial(problem_of_parsing, parse_upstreams),
     )
     gateway_modes: str = checked_text(
         "record",
         "What the gateway does: off, record, dry-run or assemble. Exceptions for one upstream, API or key follow after"
         " commas, as in `record,anthropic=assemble,key:7=off`. `+fail_closed` after a mode refuses requests that cannot"
         " be recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
-        problem_with=problem_with_modes,
+        problem_with=partial(problem_of_parsing, parse_rules),
     )
     # The most bytes of exchanges that the gateway spools on disk while the database is unavailable.
     gateway_spool_bytes: int = 1024**3

@@ -7,7 +7,7 @@ gives LCM's key, for clients that cannot send headers. No header ever chooses an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
@@ -101,19 +101,10 @@ def parse_rules(text: str) -> dict[str, Rule]:
     return found
 
 
-def problem_with_upstreams(text: str) -> str:
-    """Return why LCM_GATEWAY_UPSTREAMS is invalid; "" if it is valid."""
-    return _problem_of_parsing(parse_upstreams, text)
-
-
-def problem_with_modes(text: str) -> str:
-    """Return why LCM_GATEWAY_MODES is invalid; "" if it is valid."""
-    return _problem_of_parsing(parse_rules, text)
-
-
-def _problem_of_parsing(parse: object, text: str) -> str:
+def problem_of_parsing(parse: Callable[[str], object], text: str) -> str:
+    """Return why one of these settings is invalid; "" if it is valid."""
     try:
-        parse(text)  # type: ignore[operator]
+        parse(text)
     except ValueError as wrong:
         return str(wrong)
     return ""
