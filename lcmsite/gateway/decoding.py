@@ -10,8 +10,6 @@ import zstandard
 
 # A client's accept-encoding is narrowed to these, so that LCM can decode the answer.
 CODINGS = ("gzip", "deflate", "zstd", "identity")
-
-
 # 512 coded bytes decode to at most 16 MiB in any of these codings.
 _STEP_BYTES = 512
 
@@ -75,8 +73,6 @@ def decode_in_steps(decoder: Decoder, data: bytes) -> Iterator[bytes]:
 
 def decode_body(data: bytes, coding: str, *, most: int) -> bytes:
     """Decode a whole body. Raises ValueError if that fails or exceeds `most` bytes."""
-    if coding.strip().lower() in ("", "identity"):
-        return data
     decoder = decoder_for(coding)
     found = bytearray()
     for piece in decode_in_steps(decoder, data):

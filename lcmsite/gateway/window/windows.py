@@ -18,6 +18,7 @@ from conversations.scope import Scope
 from conversations.store.injected import wrapped
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.connections import closing_connections
+from lcmsite.gateway.forwarding import Header
 from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
@@ -29,8 +30,6 @@ from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.window_assembler import WindowAssembler
 
 logger = structlog.get_logger(__name__)
-
-Header = tuple[bytes, bytes]
 
 # The part (1/n) of the window that is reserved for lookups if LCM's tools are offered.
 _LOOKUPS_PART = 4
