@@ -15,13 +15,14 @@ from typing import Any
 import httpx2
 import structlog
 
+from conversations.errors import Unavailable
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decode_body, decode_in_steps, decoder_for
 from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream, open_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.recordings import Pending, Recordings, not_recorded_error
+from lcmsite.gateway.recording.recordings import Pending, Recordings
 from lcmsite.gateway.recording.session_finding import hints_of, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
@@ -121,7 +122,10 @@ class PassingRequest:
             await asyncio.wait([self.pending.task], timeout=RECORDING_SECONDS)
             if self.pending.recorded is None and self.rule.fail_closed:
                 self.recordings.abandon(self.pending)
-                raise not_recorded_error(self.pending.reason or "slow")
+                reason = self.pending.reason or "slow"
+                raise Unavailable(
+                    f"LCM could not record this request ({reason}), and fail_closed forbids forwarding it."
+                )
         try:
             shorter = await self._shorten() if self.rule.mode in (Mode.ASSEMBLE, Mode.DRY_RUN) else None
             if shorter is None:

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import structlog
 from django.db import OperationalError, connection
 
-from conversations.errors import Forbidden, Invalid, Unauthenticated, Unavailable
+from conversations.errors import Forbidden, Invalid, Unauthenticated
 from lcmsite.catalogue.problems import problem_of
 from lcmsite.gateway.recording.backlog import Backlog, build_recorder
 from lcmsite.gateway.recording.exchange import Exchange, Outcome, serialize_exchange
@@ -247,8 +247,3 @@ def _check_database() -> None:
     connection.ensure_connection()
     if not connection.is_usable():
         raise OperationalError
-
-
-def not_recorded_error(reason: str) -> Unavailable:
-    """Build the error for a request that must be recorded and could not be."""
-    return Unavailable(f"LCM could not record this request ({reason}), and fail_closed forbids forwarding it.")
