@@ -57,14 +57,14 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
     Agents call their models through the gateway, and LCM records the exchanges. `lcm up` also serves it.
     """
     # Imported here: only this verb needs the server.
-    from lcmsite.gateway.gateway_app import application
+    from lcmsite.gateway.gateway_app import Gateway
     from lcmsite.server.serving import bind_port, serve
 
     host = arguments.host or settings.DEPLOYMENT.host
     port = arguments.port or settings.DEPLOYMENT.gateway_port or DEFAULT_GATEWAY_PORT
     listener = bind_port(host, port, "--port", "LCM_GATEWAY_PORT")
     connections.close_all()
-    serve(application(), listener, lifespan="on")
+    serve(Gateway.from_settings(), listener, lifespan="on")
 
 
 @verb("mcp")

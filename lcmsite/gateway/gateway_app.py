@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,13 +18,13 @@ from django.conf import settings
 
 from conversations.errors import NotFound, Unauthenticated, Unavailable
 from lcmsite.access.keys import LONGEST_KEY, PREFIX, Caller, caller_of_hash, hash_of_key
-from lcmsite.catalogue.problems import INTERNAL, problem_of
+from lcmsite.catalogue.problems import INTERNAL, Problem, problem_of
 from lcmsite.connections import closing_connections
 from lcmsite.gateway.forwarding import Header, build_client
-from lcmsite.gateway.own_errors import refusal
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
+from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.upstreams import Route, Routes, parse_rules, parse_upstreams
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 from lcmsite.types import KeyScope
@@ -35,6 +37,17 @@ UNKNOWN_KEY_SECONDS = 3.0
 PAUSE_SECONDS = 1.0
 # How long a valid key stays cached, to be accepted while the database does not answer.
 KEY_CACHED_SECONDS = 3600
+# The vendors' names of errors, by status.
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class UpstreamFailed(Unavailable):
@@ -124,7 +137,7 @@ class Gateway:
         problem = problem_of(error)
         if problem is INTERNAL:
             logger.error("gateway_failed", exc_info=error)
-        status, headers, body = refusal(problem, route.surface if route else None)
+        status, headers, body = _refusal(problem, route.surface if route else None)
         await _send_answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
 
     async def _look_up_caller(self, key_hash: bytes) -> Caller | None:
@@ -159,11 +172,6 @@ class Gateway:
         return cached
 
 
-def application() -> Gateway:
-    """Build the gateway from the settings."""
-    return Gateway.from_settings()
-
-
 async def _send_answer(send: Send, status: int, headers: list[Header], body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -176,3 +184,30 @@ def _key_hash(route: Route, headers: dict[str, str]) -> bytes:
     if not (key.startswith(PREFIX) and len(key) <= LONGEST_KEY and key.isascii()):
         raise Unauthenticated("Send LCM's key as the header x-lcm-api-key, or in the path: /k/lcm_.../v1/...")
     return hash_of_key(key)
+
+
+def application() -> Gateway:
+    """Build the gateway from the settings."""
+    return Gateway.from_settings()
+
+
+def _refusal(problem: Problem, surface: Surface | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, headers and body of an error, in the form of the vendor's API."""
+    body: Mapping[str, Any]
+    status = problem.status
+    if surface is Surface.MESSAGES:
+        kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        body = {"type": "error", "error": {"type": kind, "message": f"LCM gateway: {problem.detail}"}}
+    elif surface is not None:
+        kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+        body = {
+            "error": {"message": f"LCM gateway: {problem.detail}", "type": kind, "param": None, "code": problem.code}
+        }
+    else:
+        body = problem.as_json()
+    data = json.dumps(body).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    headers += [
+        (name.lower().encode(), value.encode()) for name, value in problem.headers.items() if name != "WWW-Authenticate"
+    ]
+    return status, [*headers, (b"x-lcm-status", f"refused; reason={problem.code}".encode())], data
