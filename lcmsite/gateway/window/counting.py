@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachetools import LRUCache
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
+from lcmsite.gateway.window.types import Entry
 
 # What a vendor charges for an image of usual size, whatever the size of its file.
 IMAGE_TOKENS = 1_600
@@ -36,6 +38,10 @@ class RequestCounter:
     def entry_tokens(self, value: Any) -> int:
         """Return the tokens of a message or an item, with its framing."""
         return self.tokens(value) + MESSAGE_OVERHEAD_TOKENS
+
+    def replace_value(self, entry: Entry, value: Mapping[str, Any]) -> Entry:
+        """Return the entry with this value in place of its own."""
+        return replace(entry, value=value, text=json.dumps(value), tokens=self.entry_tokens(value))
 
     def _count_text(self, text: str) -> int:
         key = self.estimator.name, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lcmsite.gateway.window.counting import RequestCounter
@@ -33,9 +32,7 @@ class ResultShortener:
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
         value = self._object(entry.value, most, self.pointer_of_seq(entry.seq), entry.looked_up)
-        if value == entry.value:
-            return entry
-        return replace(entry, value=value, text=json.dumps(value), tokens=self.counter.entry_tokens(value))
+        return entry if value == entry.value else self.counter.replace_value(entry, value)
 
     def _object(self, value: Mapping[str, Any], most: int, pointer: str, looked_up: Collection[str]) -> dict[str, Any]:
         if any(value.get(key) in looked_up for key in _CALL_IDS):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.breakpoints import breakpoint_behind_summaries
 from lcmsite.gateway.window.choosing_cut import ShortenEntry, opening_of
 from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.request_entries import build_entry
 from lcmsite.gateway.window.summary_block import block_entry
-from lcmsite.gateway.window.thoughts import without_thoughts
 from lcmsite.gateway.window.types import Cut, Entry, Kind, Shortened, WindowRequest
+
+_THOUGHTS = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, c
         for entry in entries[start:]
     )
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
-    tail = results if keeps_thoughts else without_thoughts(results, through_seq=cut.made_at_seq, counter=counter)
+    tail = results if keeps_thoughts else _without_thoughts(results, through_seq=cut.made_at_seq, counter=counter)
     return Parts(
         before=entries[:start],
         opening=tuple(entries[index] for index in opening if entries[index].kind is not Kind.SYSTEM),
@@ -73,14 +74,14 @@ def shorten(request: WindowRequest, parts: Parts, *, block: str | None, counter:
     """Build the request of the kept parts, with the block in place of the rest."""
     kept = [*parts.opening, *parts.system, *parts.pinned, *parts.tail]
     block_entries: list[Entry] = []
-    if block is not None and parts.left_out:
+    if block is not None:
         cache_breakpoint = (
             breakpoint_behind_summaries(kept, elsewhere=request.breakpoints)
             if request.surface is Surface.MESSAGES
             else None
         )
         value = block_entry(request.surface, block, cache_breakpoint)
-        block_entries = [Entry(json.dumps(value), value, Kind.QUESTION, counter.entry_tokens(value))]
+        block_entries = [build_entry(request.surface, value, None, counter)]
     ordered = _ordered(request.surface, parts, block_entries, counter)
     listed = f"[{','.join(entry.text for entry in ordered)}]"
     body = f"{request.body[: request.start]}{listed}{request.body[request.end :]}"
@@ -114,7 +115,7 @@ def _merge_system(system: Sequence[Entry], counter: RequestCounter) -> list[Entr
     if len(system) < 2:
         return list(system)
     value = {**system[0].value, "content": [block for entry in system for block in _blocks(entry.value["content"])]}
-    return [replace(system[0], value=value, text=json.dumps(value), tokens=counter.entry_tokens(value))]
+    return [counter.replace_value(system[0], value)]
 
 
 def _blocks(content: Any) -> list[Any]:
@@ -129,3 +130,26 @@ def _start_of(entries: Sequence[Entry], cut: Cut) -> int | None:
     indexes = range(behind_opening, len(entries))
     fitting = (index for index in indexes if entries[index].seq == cut.first_seq)
     return next(fitting, None)
+
+
+def _without_thoughts(entries: Sequence[Entry], *, through_seq: int, counter: RequestCounter) -> tuple[Entry, ...]:
+    """Return the entries, without thinking blocks of the model up to `through_seq`.
+
+    The vendor accepts a signed thinking block only after the exact history after which it was written. An entry that
+    has only thinking blocks is left out.
+    """
+    kept: list[Entry] = []
+    for entry in entries:
+        is_before = entry.kind is Kind.MODEL and entry.seq is not None and entry.seq <= through_seq
+        content = entry.value.get("content")
+        if is_before and isinstance(content, list) and any(map(_is_thought, content)):
+            rest = [block for block in content if not _is_thought(block)]
+            if not rest:
+                continue
+            entry = counter.replace_value(entry, {**entry.value, "content": rest})
+        kept.append(entry)
+    return tuple(kept)
+
+
+def _is_thought(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _THOUGHTS

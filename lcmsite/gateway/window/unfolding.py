@@ -6,7 +6,6 @@ original answers again, so that signed thinking blocks stay valid and the prefix
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -67,6 +66,4 @@ def _with_results(entry: Entry, results: Sequence[Any], counter: RequestCounter)
     """Put the results of LCM's tools before those of the agent's own calls."""
     value = {**entry.value, "content": [*results, *entry.value["content"]]}
     ids = tuple(str(each["tool_use_id"]) for each in results)
-    tokens = counter.entry_tokens(value)
-    answers = (*ids, *entry.answers)
-    return replace(entry, value=value, text=json.dumps(value), tokens=tokens, answers=answers, looked_up=ids)
+    return replace(counter.replace_value(entry, value), answers=(*ids, *entry.answers), looked_up=ids)
