@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conversations.store.injected import wrapped
 from lcmsite.gateway.window.counting import RequestCounter
+from lcmsite.gateway.window.summary_block import SeqRange, pointer_to
 from lcmsite.gateway.window.types import Entry, Kind
 
 # The shares for the beginning and the end of a text, of the limit minus the note; the rest is a margin.
@@ -24,14 +26,15 @@ class ResultShortener:
     """Replaces the middle of long results by a note on how to read the whole text."""
 
     counter: RequestCounter
-    # Returns the hint on how to read the message at a seq.
-    pointer_of_seq: Callable[[int], str]
+    conversation_id: int
 
     def shorten_entry(self, entry: Entry, most: int) -> Entry:
         """Return the entry with result texts of over `most` tokens shortened."""
         if entry.kind is not Kind.RESULT or entry.tokens <= most or entry.seq is None:
             return entry
-        value = self._object(entry.value, most, self.pointer_of_seq(entry.seq), entry.looked_up)
+        # The mark keeps the hint from being stored when it comes back.
+        pointer = wrapped(pointer_to(self.conversation_id, SeqRange(entry.seq, entry.seq)))
+        value = self._object(entry.value, most, pointer, entry.looked_up)
         return entry if value == entry.value else self.counter.replace_value(entry, value)
 
     def _object(self, value: Mapping[str, Any], most: int, pointer: str, looked_up: Collection[str]) -> dict[str, Any]:

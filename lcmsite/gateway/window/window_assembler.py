@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
+from conversations.store.injected import wrapped
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.assembling import RequestShortener, limit_of
+from lcmsite.gateway.window.choosing_cut import choose_cut
+from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import parse_entries
-from lcmsite.gateway.window.shortening import Parts
-from lcmsite.gateway.window.summary_block import SummaryBlock, uncovered_ranges
+from lcmsite.gateway.window.results import ResultShortener
+from lcmsite.gateway.window.shortening import Parts, parts_of, shorten
+from lcmsite.gateway.window.summary_block import SummaryBlock, build_block, uncovered_ranges
 from lcmsite.gateway.window.types import (
     Assembled,
     Cut,
@@ -24,6 +28,12 @@ from lcmsite.gateway.window.types import (
     WindowRequest,
 )
 from lcmsite.gateway.window.unfolding import StoredLookups, unfold_lookups
+
+# The tokens reserved for the answer: as many as the request allows, at most 1/5 of the window; 1/10 without a limit.
+_ANSWER_PART = 5
+_UNKNOWN_ANSWER_PART = 10
+# The tokens of marks and framing around the text of a block.
+_FRAME_TOKENS = 72
 
 
 class WindowMemory(Protocol):
@@ -48,12 +58,20 @@ class WindowMemory(Protocol):
         """Return the newest lookups, by the seq of the answer that the agent got."""
 
 
+def limit_of(window: int, answer_tokens: int | None) -> int:
+    """Return how many tokens of a window the request may use."""
+    if answer_tokens is None:
+        return window - window // _UNKNOWN_ANSWER_PART
+    return window - min(max(answer_tokens, 0), window // _ANSWER_PART)
+
+
 @dataclass(frozen=True)
 class WindowAssembler:
-    """Shortens requests that are over their window."""
+    """Shortens requests of one conversation that are over their window."""
 
-    shortener: RequestShortener
+    conversation_id: int
     memory: WindowMemory
+    counter: RequestCounter
 
     def assemble(
         self,
@@ -71,7 +89,7 @@ class WindowAssembler:
         A trial stores nothing and compacts nothing. `offered_body` is the request with LCM's tools, to be shortened
         in place of `body`: earlier lookups of the model are put back, and `reserved_tokens` are kept for new ones.
         """
-        counter = self.shortener.counter
+        counter = self.counter
         original = parse_entries(surface, body, counter=counter, seqs=seqs)
         if isinstance(original, Untouched):
             return Assembled(window, untouched=original)
@@ -97,22 +115,30 @@ class WindowAssembler:
 
     def _reuse_cut(self, request: WindowRequest, stored: StoredCut, *, limit: int, is_trial: bool) -> Assembled | None:
         """Shorten the request by a stored cut; None if the cut does not apply or fit."""
-        parts = self.shortener.divide(request, stored.cut)
+        parts = self._divide(request, stored.cut)
         if parts is None:
             return None
+        is_renewed = False
         block = self._build_block(parts, self.memory.find_summaries(stored.summary_ids), stored.summary_tokens)
         if block is not None and block.uncovered:
             newer_block = self._build_block(parts, self.memory.active_summaries(), stored.summary_tokens)
             # A compaction that ended too late for the cut may have added summaries since.
             if newer_block is not None and _count_uncovered(newer_block) < _count_uncovered(block):
-                renewed = replace(stored, cut=_made_now(stored.cut, request), summary_ids=newer_block.summary_ids)
-                return self._apply_cut(request, newer_block, renewed, limit=limit, skip_storing=is_trial, is_new=True)
-        return self._apply_cut(request, block, stored, limit=limit, skip_storing=True, is_new=False)
+                is_renewed, block = True, newer_block
+                stored = replace(stored, cut=_made_now(stored.cut, request), summary_ids=block.summary_ids)
+                parts = self._divide(request, stored.cut)
+                assert parts is not None
+        assembled = self._build_shorter(request, parts, block, window=stored.window, is_new_cut=is_renewed)
+        if assembled.tokens_out > limit:
+            return None
+        if is_renewed and not is_trial:
+            self.memory.store_cut(stored)
+        return assembled
 
     def _make_cut(self, request: WindowRequest, *, window: int, limit: int, is_trial: bool) -> Assembled:
         """Shorten the request by a new cut; compact first if summaries are missing."""
-        chosen = self.shortener.choose_cut(request, limit=limit)
-        parts = self.shortener.divide(request, chosen.cut)
+        chosen = choose_cut(request, limit=limit, shorten_entry=self._result_shortener.shorten_entry)
+        parts = self._divide(request, chosen.cut)
         assert parts is not None
         seqs = parts.seqs_left_out
         summaries = self.memory.active_summaries()
@@ -120,45 +146,51 @@ class WindowAssembler:
             self.memory.compact()
             summaries = self.memory.active_summaries()
         block = self._build_block(parts, summaries, chosen.summary_tokens)
-        stored = StoredCut(
-            cut=chosen.cut,
-            window=window,
-            summary_ids=() if block is None else block.summary_ids,
-            summary_tokens=chosen.summary_tokens,
-            last_seq=max(seqs, default=chosen.cut.made_at_seq),
-        )
-        result = self._apply_cut(request, block, stored, limit=None, skip_storing=is_trial, is_new=True)
-        assert result is not None
-        return replace(result, is_over=result.tokens_out > limit)
+        assembled = self._build_shorter(request, parts, block, window=window, is_new_cut=True)
+        if not is_trial:
+            self.memory.store_cut(
+                StoredCut(
+                    cut=chosen.cut,
+                    window=window,
+                    summary_ids=assembled.summary_ids,
+                    summary_tokens=chosen.summary_tokens,
+                    last_seq=max(seqs, default=chosen.cut.made_at_seq),
+                )
+            )
+        return replace(assembled, is_over=assembled.tokens_out > limit)
 
-    def _apply_cut(
-        self,
-        request: WindowRequest,
-        block: SummaryBlock | None,
-        stored: StoredCut,
-        *,
-        limit: int | None,
-        skip_storing: bool,
-        is_new: bool,
-    ) -> Assembled | None:
-        """Build the request; store its cut unless `skip_storing`. None if over limit."""
-        parts = self.shortener.divide(request, stored.cut)
-        assert parts is not None
-        shorter = self.shortener.build_shorter(request, parts, block)
-        if limit is not None and shorter.tokens > limit:
-            return None
-        if not skip_storing:
-            self.memory.store_cut(stored)
-        return Assembled(
-            window=stored.window,
-            tokens_in=request.tokens,
-            shorter=shorter,
-            summary_ids=() if block is None else block.summary_ids,
-            is_new_cut=is_new,
-        )
+    def _divide(self, request: WindowRequest, cut: Cut) -> Parts | None:
+        """Divide the request by a cut; None if the cut belongs to another history."""
+        return parts_of(request, cut, shorten_entry=self._result_shortener.shorten_entry, counter=self.counter)
 
     def _build_block(self, parts: Parts, summaries: Sequence[ShownSummary], most_tokens: int) -> SummaryBlock | None:
-        return self.shortener.build_block(parts, summaries, most_tokens=most_tokens)
+        """Build the block of summaries for what is left out; None if nothing is."""
+        if not parts.seqs_left_out:
+            return None
+        return build_block(
+            conversation_id=self.conversation_id,
+            seqs=parts.seqs_left_out,
+            summaries=summaries,
+            most_tokens=most_tokens - _FRAME_TOKENS,
+            count_tokens=self.counter.tokens,
+        )
+
+    def _build_shorter(
+        self, request: WindowRequest, parts: Parts, block: SummaryBlock | None, *, window: int, is_new_cut: bool
+    ) -> Assembled:
+        """Build the shorter request of its parts and the block."""
+        # The mark keeps the text from being stored when it comes back.
+        text = None if block is None else wrapped(block.text)
+        return Assembled(
+            window=window,
+            shorter=shorten(request, parts, block=text, counter=self.counter),
+            summary_ids=() if block is None else block.summary_ids,
+            is_new_cut=is_new_cut,
+        )
+
+    @cached_property
+    def _result_shortener(self) -> ResultShortener:
+        return ResultShortener(self.counter, self.conversation_id)
 
 
 def _count_uncovered(block: SummaryBlock) -> int:

@@ -15,7 +15,6 @@ import structlog
 
 from compaction.engine import CompactionEngine
 from conversations.scope import Scope
-from conversations.store.injected import wrapped
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.connections import closing_connections
 from lcmsite.gateway.forwarding import Header
@@ -23,7 +22,6 @@ from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
 from lcmsite.gateway.surfaces import Surface, Task
-from lcmsite.gateway.window.assembling import RequestShortener
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
 from lcmsite.gateway.window.types import Assembled
@@ -69,12 +67,12 @@ class Windows:
         """
         with bounded_transaction():
             conversation = self.engine.store.scope.conversation(conversation_id)
-        shortener = RequestShortener(conversation.pk, RequestCounter(self.engine.store.tokens), wrapped)
         memory = StoredMemory(conversation, self.engine)
         window = self.engine.policy.overridden(conversation.overrides).model_token_budget
         offered_body = with_tools(surface, body) if with_lookups else None
         reserved_tokens = window // _LOOKUPS_PART if offered_body else 0
-        assembled = WindowAssembler(shortener, memory).assemble(
+        assembler = WindowAssembler(conversation.pk, memory, RequestCounter(self.engine.store.tokens))
+        assembled = assembler.assemble(
             surface=surface,
             body=body,
             seqs=[seqs.get(index) for index in range(max(seqs, default=-1) + 1)],

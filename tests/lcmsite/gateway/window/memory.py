@@ -8,7 +8,6 @@ from typing import Any
 
 from conversations.content.tokens import TokenEstimator
 from lcmsite.gateway.lookups.offering import with_tools
-from lcmsite.gateway.window.assembling import RequestShortener
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import Assembled, ShownSummary, StoredCut, WindowRequest
@@ -16,7 +15,7 @@ from lcmsite.gateway.window.window_assembler import WindowAssembler
 from tests.lcmsite.gateway.window.wire import Wire
 
 COUNTER = RequestCounter(TokenEstimator("estimate"))
-MARK = "<lcm_injected>"
+MARK = "<lcm_injected "
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Kept:
 
 
 def assembler_of(memory: Kept) -> WindowAssembler:
-    return WindowAssembler(RequestShortener(7, COUNTER, lambda text: f"{MARK}{text}</lcm_injected>"), memory)
+    return WindowAssembler(7, memory, COUNTER)
 
 
 def assembled(

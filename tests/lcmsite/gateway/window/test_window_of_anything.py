@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from lcmsite.gateway.surfaces import Surface
-from lcmsite.gateway.window.assembling import limit_of
 from lcmsite.gateway.window.types import Assembled, Untouched, WindowRequest
+from lcmsite.gateway.window.window_assembler import limit_of
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of, read
 from tests.lcmsite.gateway.window.wire import AgentTurn, histories, requests_of
