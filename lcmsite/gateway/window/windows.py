@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
 import structlog
 
@@ -37,53 +36,41 @@ LONGEST_SECONDS = COMPACTION_SECONDS + 10.0
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Shortens recorded requests of one workspace.
+def assemble_request(
+    scope: Scope,
+    *,
+    conversation_id: int,
+    surface: Surface,
+    body: bytes,
+    seqs: Mapping[int, int],
+    is_trial: bool,
+    with_lookups: bool,
+) -> Assembled:
+    """Shorten a request that exceeds its window; `seqs`: by index in its list.
 
-    The window of a conversation is its `model_token_budget`, the same that compaction uses.
+    The window is the conversation's `model_token_budget`, the same that compaction uses. A trial reports what would be
+    done, and stores nothing. `with_lookups` offers LCM's tools, if the request can have them. Raises NotFound.
     """
-
-    engine: CompactionEngine
-
-    @classmethod
-    def from_settings(cls, scope: Scope) -> Self:
-        return cls(CompactionEngine.from_settings(scope))
-
-    def assemble(
-        self,
-        *,
-        conversation_id: int,
-        surface: Surface,
-        body: bytes,
-        seqs: Mapping[int, int],
-        is_trial: bool = False,
-        with_lookups: bool = False,
-    ) -> Assembled:
-        """Shorten a request that exceeds its window; `seqs`: by index in its list.
-
-        A trial reports what would be done, and stores nothing. `with_lookups` offers LCM's tools, if the request can
-        have them. Raises NotFound.
-        """
-        with bounded_transaction():
-            conversation = self.engine.store.scope.conversation(conversation_id)
-        memory = StoredMemory(conversation, self.engine)
-        window = self.engine.policy.overridden(conversation.overrides).model_token_budget
-        offered_body = with_tools(surface, body) if with_lookups else None
-        reserved_tokens = window // _LOOKUPS_PART if offered_body else 0
-        assembler = WindowAssembler(conversation.pk, memory, RequestCounter(self.engine.store.tokens))
-        assembled = assembler.assemble(
-            surface=surface,
-            body=body,
-            seqs=[seqs.get(index) for index in range(max(seqs, default=-1) + 1)],
-            window=window,
-            is_trial=is_trial,
-            offered_body=offered_body,
-            reserved_tokens=reserved_tokens,
-        )
-        assembled = replace(assembled, lookup_room=reserved_tokens)
-        _log(conversation_id, assembled, is_trial=is_trial)
-        return assembled
+    engine = CompactionEngine.from_settings(scope)
+    with bounded_transaction():
+        conversation = scope.conversation(conversation_id)
+    memory = StoredMemory(conversation, engine)
+    window = engine.policy.overridden(conversation.overrides).model_token_budget
+    offered_body = with_tools(surface, body) if with_lookups else None
+    reserved_tokens = window // _LOOKUPS_PART if offered_body else 0
+    assembler = WindowAssembler(conversation.pk, memory, RequestCounter(engine.store.tokens))
+    assembled = assembler.assemble(
+        surface=surface,
+        body=body,
+        seqs=[seqs.get(index) for index in range(max(seqs, default=-1) + 1)],
+        window=window,
+        is_trial=is_trial,
+        offered_body=offered_body,
+        reserved_tokens=reserved_tokens,
+    )
+    assembled = replace(assembled, lookup_room=reserved_tokens)
+    _log(conversation_id, assembled, is_trial=is_trial)
+    return assembled
 
 
 async def assemble_recorded(
@@ -93,7 +80,8 @@ async def assemble_recorded(
     if recorded is None or recorded.side or exchange.task is not Task.GENERATE:
         return None
     return await _run_in_thread(
-        lambda scope: Windows.from_settings(scope).assemble(
+        lambda scope: assemble_request(
+            scope,
             conversation_id=recorded.conversation_id,
             surface=exchange.surface,
             body=exchange.body,
@@ -113,7 +101,8 @@ async def assemble_count_request(exchange: Exchange, *, with_lookups: bool) -> A
             known = Recorder.from_settings(scope).find_seqs(exchange)
         if known is None:
             return None
-        return Windows.from_settings(scope).assemble(
+        return assemble_request(
+            scope,
             conversation_id=known[0],
             surface=exchange.surface,
             body=exchange.body,

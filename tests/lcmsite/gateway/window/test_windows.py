@@ -13,7 +13,7 @@ from conversations.store.conversations import ConversationStore
 from lcmsite.gateway.surfaces import Surface, read_request
 from lcmsite.gateway.window import stored_memory
 from lcmsite.gateway.window.types import Assembled, Untouched
-from lcmsite.gateway.window.windows import Windows, headers_of
+from lcmsite.gateway.window.windows import assemble_request, headers_of
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.gateway.window.checking import entries_of
@@ -43,12 +43,14 @@ class Agent:
             messages = [each.message for each in new]
             appended = self.store.append_messages(conversation_id=self.conversation_id, messages=messages)
             self.seqs |= {each.index: row.seq for each, row in zip(new, appended.messages, strict=True)}
-        result = Windows.from_settings(self.scope).assemble(
+        result = assemble_request(
+            self.scope,
             conversation_id=self.conversation_id,
             surface=self.wire.surface,
             body=body,
             seqs=self.seqs,
             is_trial=False,
+            with_lookups=False,
         )
         return body if result.shorter is None else result.shorter.body, result
 
