@@ -38,26 +38,20 @@ class SpoolInUse(RuntimeError):
 
 
 @dataclass
-class _Bytes:
-    """A running count of the spool's bytes: listing a large directory takes long."""
-
-    # Infinite until the files were counted, so that the first `add` counts them.
-    waiting: float = math.inf
-    writing: int = 0
-    counted_at: float = float("-inf")
-    changing: threading.Lock = field(default_factory=threading.Lock)
-
-
-@dataclass(frozen=True)
 class Spool:
     """A directory with one file per exchange. Thread-safe.
 
-    One process adds files and removes them, through one instance.
+    One process adds files and removes them, through one instance, which counts their bytes: listing a large directory
+    takes long.
     """
 
     directory: Path
     most_bytes: int
-    _bytes: _Bytes = field(default_factory=_Bytes, init=False, repr=False, compare=False)
+    # Infinite until the files were counted, so that the first `add` counts them.
+    _waiting_bytes: float = field(default=math.inf, init=False)
+    _writing_bytes: int = field(default=0, init=False)
+    _counted_at: float = field(default=-math.inf, init=False)
+    _changing: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @classmethod
     def below(cls, data_directory: Path, *, most_bytes: int) -> Self:
@@ -101,9 +95,9 @@ class Spool:
         Exchanges are ordered by the time of their request.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._bytes.changing:
+        with self._changing:
             self._require_room(len(data))
-            self._bytes.writing += len(data)
+            self._writing_bytes += len(data)
         name = f"{int(received_at.timestamp() * 1e9):020d}-{lane}-{secrets.token_hex(4)}"
         temporary = self.directory / f"{name}{_UNFINISHED}"
         try:
@@ -111,34 +105,34 @@ class Spool:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            with self._bytes.changing:
+            with self._changing:
                 temporary.rename(self.directory / f"{name}{_ENDING}")
-                self._bytes.waiting += len(data)
+                self._waiting_bytes += len(data)
             _sync(self.directory)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
         finally:
-            with self._bytes.changing:
-                self._bytes.writing -= len(data)
+            with self._changing:
+                self._writing_bytes -= len(data)
 
     def _require_room(self, size: int) -> None:
         """Raise SpoolFull if `size` bytes do not fit, even after a new count."""
-        if not self._fits(size) and time.monotonic() - self._bytes.counted_at > SECONDS_BETWEEN_COUNTS:
-            self._bytes.waiting = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
-            self._bytes.counted_at = time.monotonic()
+        if not self._fits(size) and time.monotonic() - self._counted_at > SECONDS_BETWEEN_COUNTS:
+            self._waiting_bytes = sum(size for _, _, size in _sizes(self.directory.glob(f"*{_ENDING}")))
+            self._counted_at = time.monotonic()
         if not self._fits(size):
             raise SpoolFull("The spool is full.")
 
     def _fits(self, size: int) -> bool:
-        return self._bytes.waiting + self._bytes.writing + size <= self.most_bytes
+        return self._waiting_bytes + self._writing_bytes + size <= self.most_bytes
 
     def remove(self, path: Path) -> None:
         """Delete the file of an exchange that is recorded."""
         size = path.stat().st_size
-        with self._bytes.changing:
+        with self._changing:
             path.unlink()
-            self._bytes.waiting -= size
+            self._waiting_bytes -= size
 
     def in_order(self) -> list[Path]:
         """Return the files of the waiting exchanges, oldest first."""
@@ -156,9 +150,9 @@ class Spool:
         """Move an exchange to the rejected ones, for a person to look at."""
         self._aside.mkdir(mode=0o700, exist_ok=True)
         size = path.stat().st_size if path.suffix == _ENDING else 0
-        with self._bytes.changing:
+        with self._changing:
             path.rename(self._aside / path.name)
-            self._bytes.waiting -= size
+            self._waiting_bytes -= size
         self._bound_rejected()
 
     def _bound_rejected(self) -> None:
