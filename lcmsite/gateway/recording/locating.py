@@ -45,14 +45,11 @@ def locate(exchange: Exchange, request: ReadRequest, store: ConversationStore, *
     if request.vendor_conversation is not None and request.vendor_conversation.isprintable():
         session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
     if session is not None:
-        conversation_id = _open_session(session, store)
-    elif is_side:
-        conversation_id = _find_by_prefix(exchange, request, store) or _open_session(Session(NO_SESSION, "none"), store)
+        source, conversation_id = session.source, _open_session(session, store)
     else:
-        conversation_id = _find_by_prefix(exchange, request, store) or _open_session(
-            Session(f"gateway/{exchange.exchange_key}", "prefix"), store
-        )
-    source = session.source if session is not None else "prefix"
+        source = "prefix"
+        unnamed = Session(NO_SESSION if is_side else f"gateway/{exchange.exchange_key}", source)
+        conversation_id = _find_by_prefix(exchange, request, store) or _open_session(unnamed, store)
     if request.is_delta:
         return _locate_behind_newest(conversation_id, source, store)
     return Location(conversation_id, source, is_foreign=source == OWN_HEADER and _is_foreign(conversation_id))

@@ -52,7 +52,7 @@ def side_of(request: ReadRequest, task: Task, headers: Mapping[str, str]) -> Sid
     """Return a side request's purpose; None for a turn of the conversation."""
     if headers.get("x-lcm-side"):
         return Side.OTHER
-    if task is Task.COMPACT or _kind_of_codex(headers) == "compact":
+    if task is Task.COMPACT or _is_compaction_of_codex(headers):
         return Side.COMPACTION
     if most_output_tokens(request.body) == 1:
         return Side.PROBE
@@ -74,14 +74,14 @@ def _is_for_a_title(request: ReadRequest) -> bool:
     return not has_history and _TITLES.search(words[:_MOST_LOOKED_AT]) is not None
 
 
-def _kind_of_codex(headers: Mapping[str, str]) -> str:
+def _is_compaction_of_codex(headers: Mapping[str, str]) -> bool:
     try:
         found = json.loads(headers.get("x-codex-turn-metadata", "{}"))
     except ValueError:
         found = {}
     kind = found.get("request_kind") if isinstance(found, dict) else None
     kind = kind or headers.get("x-openai-subagent")
-    return "compact" if isinstance(kind, str) and kind.startswith("compact") else ""
+    return isinstance(kind, str) and kind.startswith("compact")
 
 
 def _text(row: Row) -> str:
