@@ -27,7 +27,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
 from lcmsite.gateway.recording.locating import Location, find_conversation, locate
-from lcmsite.gateway.recording.prefix_match import History, Match, begins_alike, is_host_summary, last_known, match
+from lcmsite.gateway.recording.prefix_match import History, begins_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
@@ -136,8 +136,8 @@ class Recorder:
             row.status, row.error, row.milliseconds = outcome.status, outcome.error[:200], outcome.milliseconds
             if answer is not None:
                 row.is_complete = answer.is_complete
-                row.response_id = _storable(answer.response_id or "")[:500] or None
-                row.model = _storable(answer.model)[:500] or row.model
+                row.response_id = _storable(answer.response_id or "") or None
+                row.model = _storable(answer.model) or row.model
                 row.tokens_in, row.tokens_out = answer.tokens_in, answer.tokens_out
                 if answer.rows and not recorded.side:
                     row.answer_chain, row.answer_seq = self._store_answer(conversation, exchange, recorded, answer)
@@ -174,15 +174,17 @@ class Recorder:
         if not matched.new:
             return matched.seq, seqs
         if matched.is_boundary:
-            self._record_boundary(conversation, messages, links, matched)
+            HostCompaction.from_settings(self.scope).record_boundary(
+                conversation_id=conversation.pk, host_reference=links[matched.new[0]].key, last_seq=matched.seq
+            )
         head = conversation.head_seq
         is_late = head != matched.seq and self._is_late(conversation, exchange)
         self._move_head(conversation, matched.seq, reason="gateway: another branch")
-        new = [(messages[at].index, messages[at], links[at].key) for at in matched.new]
-        seq, appended = self._append(conversation, new)
+        new = [(messages[at], links[at].key) for at in matched.new]
+        appended = self._append(conversation, new)
         if is_late:
             self._move_head(conversation, head, reason="gateway: recorded late")
-        return seq or matched.seq, seqs | appended
+        return max(appended.values(), default=matched.seq), seqs | appended
 
     def _look_up_history(
         self,
@@ -231,13 +233,6 @@ class Recorder:
             incomplete_answers.setdefault(bytes(row.request_chain), []).append((row.answer_seq or 0, text or ""))
         return incomplete_answers
 
-    def _record_boundary(
-        self, conversation: Conversation, messages: Sequence[WireMessage], links: Sequence[Link], matched: Match
-    ) -> None:
-        HostCompaction.from_settings(self.scope).record_boundary(
-            conversation_id=conversation.pk, host_reference=links[matched.new[0]].key, last_seq=matched.seq
-        )
-
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
         """Whether a later request was recorded before this one, as after an outage."""
         rows = GatewayExchange.objects.filter(workspace_id=conversation.workspace_id, conversation=conversation)
@@ -253,17 +248,14 @@ class Recorder:
     def _store_answer(
         self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer
     ) -> tuple[bytes, int | None]:
-        messages = answer.messages
+        messages = list(answer.messages)
         links = list(links_of((message.digest for message in messages), after=recorded.chain))
         keys = [link.key for link in links]
         if not answer.is_complete:
             keys[-1] = incomplete_key(links[-2].chain if len(links) > 1 else recorded.chain, exchange.exchange_key[:8])
         known = seqs_of_keys(conversation.pk, keys)
-        new = [
-            (at, replace(message, message=_with_facts(message.message, answer, is_last=at == len(messages) - 1)), key)
-            for at, (message, key) in enumerate(zip(messages, keys, strict=True))
-            if key not in known
-        ]
+        messages[-1] = replace(messages[-1], message=_with_facts(messages[-1].message, answer))
+        new = [(message, key) for message, key in zip(messages, keys, strict=True) if key not in known]
         chain = links[-1].chain if answer.is_complete else recorded.chain
         if not new:
             return chain, known.get(keys[-1])
@@ -276,10 +268,10 @@ class Recorder:
                 return chain, stored_seq
         if len(new) == len(messages):
             self._move_head(conversation, recorded.seq, reason="gateway: answered anew")
-        seq, _ = self._append(conversation, new)
+        appended = self._append(conversation, new)
         if has_gone_on:
             self._move_head(conversation, head, reason="gateway: the agent has gone on")
-        return chain, seq
+        return chain, max(appended.values(), default=None)
 
     def _find_stored_answer(self, conversation: Conversation, seq: int, answer: WireMessage) -> int | None:
         """Return the seq at which an incomplete answer is already stored, or None.
@@ -291,15 +283,12 @@ class Recorder:
         is_stored = found is not None and found[1] == Role.ASSISTANT and begins_alike(answer, found[2] or "")
         return found[0] if found is not None and is_stored else None
 
-    def _append(
-        self, conversation: Conversation, new: Sequence[tuple[int, WireMessage, str]]
-    ) -> tuple[int | None, dict[int, int]]:
-        """Append messages. Returns the last new seq, and new seqs by index."""
+    def _append(self, conversation: Conversation, new: Sequence[tuple[WireMessage, str]]) -> dict[int, int]:
+        """Append messages with these keys. Returns their seqs by index."""
         seqs: dict[int, int] = {}
-        last = None
         for start in range(0, len(new), MOST_AT_ONCE):
             batch = new[start : start + MOST_AT_ONCE]
-            drafts = [replace(_mark_injected(message.message), idempotency_key=key) for _, message, key in batch]
+            drafts = [replace(_mark_injected(message.message), idempotency_key=key) for message, key in batch]
             try:
                 with transaction.atomic():
                     result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
@@ -307,17 +296,16 @@ class Recorder:
                 if len(new) > 1:
                     # One of them is refused: append them one by one.
                     for each in batch:
-                        seq, found = self._append(conversation, [each])
-                        last, seqs = seq or last, seqs | found
+                        seqs |= self._append(conversation, [each])
                     continue
-                as_text = NewMessage(drafts[0].role, json.dumps(batch[0][1].row), idempotency_key=batch[0][2])
+                as_text = NewMessage(drafts[0].role, json.dumps(batch[0][0].row), idempotency_key=batch[0][1])
                 result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=[as_text])
             stored = iter(result.messages)
             skipped = {each.position for each in result.skipped if each.is_whole}
-            for position, (index, _, _) in enumerate(batch, start=1):
+            for position, (message, _) in enumerate(batch, start=1):
                 if position not in skipped:
-                    last = seqs[index] = next(stored).seq
-        return last, seqs
+                    seqs[message.index] = next(stored).seq
+        return seqs
 
     def _store_side(
         self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
@@ -354,10 +342,8 @@ def _is_injected(part: NewPart) -> bool:
     return part.part_type is PartType.TEXT and bool(text) and not without_injected(text or "")
 
 
-def _with_facts(message: NewMessage, answer: ReadAnswer, *, is_last: bool) -> NewMessage:
+def _with_facts(message: NewMessage, answer: ReadAnswer) -> NewMessage:
     """Add model, stop reason and tokens to an answer's last message, as metadata."""
-    if not is_last:
-        return message
     facts = {
         "model": answer.model,
         "response_id": answer.response_id,
