@@ -174,29 +174,26 @@ class LcmSessionStore(SessionStore):
         path = f"conversations/{conversation['conversation_id']}/"
         for batch in _batches(entries):
             # Append messages first: each has an idempotency key, so a retry stores none twice.
-            self._append_messages(path, batch)
+            messages = [message for entry in batch if (message := _message_of(entry)) is not None]
+            if messages:
+                self._append_messages(path, messages)
             self._rest.send("POST", path + "journal/", {"entries": batch})
         if not place.subpath:
             self._fold(conversation, path, key, entries)
 
-    def _append_messages(self, path: str, entries: Sequence[Mapping[str, Any]]) -> None:
-        messages = [message for entry in entries if (message := _message_of(entry)) is not None]
-        if not messages:
-            return
+    def _append_messages(self, path: str, messages: Sequence[Json]) -> None:
+        """Append messages; if LCM refuses one of them, append the others one by one."""
         try:
             self._rest.send("POST", path + "messages/", {"format": "anthropic", "messages": messages})
-            return
         except LcmRefusal as refused:
             if refused.status not in (400, 409, 413, 422):
                 raise
-        for message in messages:
-            try:
-                self._rest.send("POST", path + "messages/", {"format": "anthropic", "messages": [message]})
-            except LcmRefusal as refused:
-                if refused.status not in (400, 409, 413, 422):
-                    raise
+            if len(messages) == 1:
                 # Go on: the journal still gets the whole entry.
                 logger.warning("an entry is no message for LCM: %s", refused.code)
+                return
+            for message in messages:
+                self._append_messages(path, [message])
 
     def _fold(self, conversation: Json, path: str, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Update the session's summary, if the entries change it."""
