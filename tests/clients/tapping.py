@@ -10,14 +10,12 @@ It reads no JSON and knows no LCM: what it keeps is what both sides of it got.
 from __future__ import annotations
 
 import http.client
-import socket
-import struct
-import threading
-from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from tests.loopback import Loopback, LoopbackHandler
 
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
@@ -34,46 +32,19 @@ class Passed:
     answer: bytes = field(default=b"", repr=False)
     is_whole: bool = False
 
-    def header(self, name: str) -> str | None:
-        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
-
-class Tap:
+class Tap(Loopback):
     """Passes on to `target` from `with` to the end of the block."""
 
     def __init__(self, target: str) -> None:
+        super().__init__(_Handler)
         self.aim(target)
         self.passed: list[Passed] = []
-        tap = self
-
-        class Handler(_Handler):
-            pass
-
-        Handler.tap = tap
-        self.server = _Server(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Tap:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
     def aim(self, target: str) -> None:
         """Pass on to this address from now on."""
         parts = urlsplit(target)
         self.host, self.to_port = str(parts.hostname), int(parts.port or 80)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    @property
-    def asked(self) -> Counter[tuple[str, str, bytes]]:
-        """What was asked, and how often."""
-        return Counter((each.method, each.path, each.body) for each in self.passed)
 
 
 def altered(before: Iterable[Passed], behind: Iterable[Passed]) -> list[Passed]:
@@ -99,61 +70,26 @@ def _is_same(one: Passed, other: Passed) -> bool:
     return is_request and one.status == other.status and is_answer
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def handle_error(self, *_: object) -> None:
-        """Either side may go away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    tap: Tap
-
+class _Handler(LoopbackHandler):
     def _pass(self) -> None:
-        passed = Passed(self.command, self.path, tuple(self.headers.items()), self._body())
-        self.tap.passed.append(passed)
-        onward = http.client.HTTPConnection(self.tap.host, self.tap.to_port, timeout=600)
+        passed = Passed(self.command, self.path, tuple(self.headers.items()), self.read_body())
+        self.owner.passed.append(passed)
+        onward = http.client.HTTPConnection(self.owner.host, self.owner.to_port, timeout=600)
         try:
             self._ask(onward, passed)
             self._answer(onward.getresponse(), passed)
         except (OSError, http.client.HTTPException):
             # As it breaks on one side, it breaks on the other.
-            self._reset()
+            with suppress(OSError):
+                self.reset()
         finally:
             onward.close()
 
-    def do_GET(self) -> None:
-        self._pass()
-
-    def do_POST(self) -> None:
-        self._pass()
-
-    def do_HEAD(self) -> None:
-        self._pass()
-
-    def do_DELETE(self) -> None:
-        self._pass()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _body(self) -> bytes:
-        if self.headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return body
+    do_GET = do_POST = do_HEAD = do_DELETE = _pass  # noqa: N815
 
     def _ask(self, onward: http.client.HTTPConnection, passed: Passed) -> None:
         onward.putrequest(passed.method, passed.path, skip_host=True, skip_accept_encoding=True)
-        onward.putheader("Host", f"{self.tap.host}:{self.tap.to_port}")
+        onward.putheader("Host", f"{self.owner.host}:{self.owner.to_port}")
         for name, value in passed.headers:
             if name.lower() != "host" and name.lower() not in _OF_CONNECTION:
                 onward.putheader(name, value)
@@ -174,16 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         while piece := response.read1(65536):
             passed.answer += piece
-            self.wfile.write(piece if length is not None else b"%x\r\n%b\r\n" % (len(piece), piece))
-            self.wfile.flush()
+            if length is None:
+                self.send_chunk(piece)
+            else:
+                self.wfile.write(piece)
         if length is None and self.command != "HEAD":
-            self.wfile.write(b"0\r\n\r\n")
+            self.end_chunks()
         passed.is_whole = True
-
-    def _reset(self) -> None:
-        self.close_connection = True
-        try:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
-        except OSError:
-            return

@@ -6,24 +6,23 @@
 
 It speaks Anthropic Messages (and count_tokens), OpenAI Chat Completions and OpenAI Responses, streamed and not.
 Requests with tools are turns: each gets the next answer of the script, and the last answer goes on. An entry of the
-script may be a function of the request. Requests without tools (titles, probes) get `aside`.
+script may be a function of the request. Requests without tools (titles, probes) get `A_TITLE`.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import zstandard
+
+from tests.loopback import Loopback, LoopbackHandler
 
 from .answers import Answer, AnthropicMessage, ChatCompletion, Refusal, Rendering, ResponseObject, ToolCall
 
@@ -44,7 +43,6 @@ class Request:
     path: str
     headers: tuple[tuple[str, str], ...]
     raw: bytes = field(repr=False)
-    at: float
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
@@ -76,37 +74,17 @@ class Request:
 
 Entry = Answer | Refusal | Callable[[Request], Answer | Refusal]
 A_TITLE = Answer("A title")
+MODEL = "fake"
 
 
-class Vendor:
-    """Serves on a port of its own from `with` to the end of the block."""
+class Vendor(Loopback):
+    """Answers by a script; `url` is for Anthropic's clients, OpenAI's want `/v1` behind it."""
 
-    def __init__(self, *script: Entry, aside: Entry = A_TITLE, model: str = "fake", port: int = 0) -> None:
+    def __init__(self, *script: Entry) -> None:
+        super().__init__(_Handler)
         self.requests: list[Request] = []
-        self.model = model
-        self._aside = aside
         self._script = list(script) or [Answer("Yes.")]
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", port), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Vendor:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    @property
-    def port(self) -> int:
-        return self._server.server_address[1]
-
-    @property
-    def url(self) -> str:
-        """The base URL of Anthropic's clients; those of OpenAI's protocols want `/v1` behind it."""
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def turns(self) -> list[Request]:
@@ -122,9 +100,8 @@ class Vendor:
         with self._lock:
             self.requests.append(request)
             if not request.is_turn:
-                entry = self._aside
-            else:
-                entry = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+                return A_TITLE
+            entry = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         return entry if isinstance(entry, Answer | Refusal) else entry(request)
 
 
@@ -134,80 +111,35 @@ def _rendering(request: Request) -> type[Rendering] | None:
     return next((kind for path, kind in RENDERINGS.items() if request.route.endswith(path)), None)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def handle_error(self, *_: object) -> None:
-        """A client that went away is part of many tests."""
-
-
-def _handler(vendor: Vendor) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
-        pass
-
-    Handler.vendor = vendor
-    return Handler
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    vendor: Vendor
-
-    def do_HEAD(self) -> None:
-        self._take()
-        self._send(200, b"")
-
-    def do_GET(self) -> None:
-        request = self._take()
-        if request.route.endswith("/models"):
-            self._send_json(200, _models(self.vendor.model))
+class _Handler(LoopbackHandler):
+    def _take(self) -> None:
+        request = Request(self.command, self.path, tuple(self.headers.items()), self.read_body())
+        kind = _rendering(request)
+        if kind is not None:
+            self._answer(request, kind)
+            return
+        self.owner.requests.append(request)
+        if self.command == "HEAD":
+            self._send(200, b"")
+        elif self.command == "GET" and request.route.endswith("/models"):
+            self._send_json(200, _models())
+        elif request.route.endswith("/count_tokens"):
+            self._send_json(200, {"input_tokens": max(1, len(request.body) // 4)})
         else:
             self._send_json(404, {"error": {"type": "not_found_error", "message": "There is nothing here."}})
 
-    def do_POST(self) -> None:
-        request = self._take(chooses=False)
-        if request.route.endswith("/count_tokens"):
-            self.vendor.requests.append(request)
-            self._send_json(200, {"input_tokens": max(1, len(request.body) // 4)})
-            return
-        kind = _rendering(request)
-        if kind is None:
-            self.vendor.requests.append(request)
-            self._send_json(404, {"error": {"type": "not_found_error", "message": "There is nothing here."}})
-            return
-        answer = self.vendor.take(request)
+    do_HEAD = do_GET = do_POST = _take  # noqa: N815
+
+    def _answer(self, request: Request, kind: type[Rendering]) -> None:
+        answer = self.owner.take(request)
         if isinstance(answer, Refusal):
             self._send_json(answer.status, answer.body, answer.headers)
             return
-        rendering = kind(answer, str(request.json.get("model", self.vendor.model)), len(request.body))
+        rendering = kind(answer, str(request.json.get("model", MODEL)), len(request.body))
         if request.json.get("stream"):
             self._stream(rendering)
         else:
             self._send_json(200, rendering.whole())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def _take(self, *, chooses: bool = True) -> Request:
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            raw = self._chunked()
-        else:
-            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        request = Request(self.command, self.path, tuple(self.headers.items()), raw, time.time())
-        if chooses:
-            self.vendor.requests.append(request)
-        return request
-
-    def _chunked(self) -> bytes:
-        body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass
-        return body
 
     def _send_json(self, status: int, body: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> None:
         self._send(status, json.dumps(body, ensure_ascii=False).encode(), headers)
@@ -230,21 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for number, (name, data) in enumerate(rendering.events()):
             if rendering.answer.cut_after is not None and number >= rendering.answer.cut_after:
-                self._reset()
+                self.reset()
                 return
             if rendering.answer.pause:
                 time.sleep(rendering.answer.pause)
-            self._chunk(_event(name, data))
-        self.wfile.write(b"0\r\n\r\n")
-
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        self.wfile.flush()
-
-    def _reset(self) -> None:
-        self.close_connection = True
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
+            self.send_chunk(_event(name, data))
+        self.end_chunks()
 
 
 def _event(name: str, data: dict[str, Any] | str) -> bytes:
@@ -256,6 +179,6 @@ def _event(name: str, data: dict[str, Any] | str) -> bytes:
     return f"event: {name}\ndata: {text}\n\n".encode()
 
 
-def _models(name: str) -> dict[str, Any]:
-    model = {"id": name, "object": "model", "type": "model", "display_name": name, "created": 0, "owned_by": "script"}
-    return {"object": "list", "data": [model], "has_more": False, "first_id": name, "last_id": name}
+def _models() -> dict[str, Any]:
+    model = {"id": MODEL, "object": "model", "type": "model", "display_name": MODEL, "created": 0}
+    return {"object": "list", "data": [{**model, "owned_by": "script"}], "first_id": MODEL, "last_id": MODEL}

@@ -6,11 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import httpx2
 import pytest
-from django.conf import settings as site
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
@@ -18,7 +16,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import GatewayExchange
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import constants, environment, start_server, stop_server
+from tests.flows.processes import constants, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import PATHS, SESSION, body_of, user
 from tests.lcmsite.gateway.upstream import Relay, Upstream, answering
@@ -107,16 +105,9 @@ class Running:
 def server(django_db_setup: None, tmp_path_factory: Any) -> Iterator[Running]:
     """One for all files: to start it takes longer than most of them."""
     with Upstream() as upstream:
-        where = connection.settings_dict
-        relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
+        relay = Relay()
         data_dir = tmp_path_factory.mktemp("gateway")
-        given = environment() | {
-            "LCM_DATABASE_URL": f"postgres://{where['USER']}@{quote(str(relay.directory), safe='')}/{where['NAME']}",
-            "LCM_DATA_DIR": str(data_dir),
-            "LCM_SECRET_KEY": site.SECRET_KEY,
-            "LCM_GATEWAY_UPSTREAMS": f"test={upstream.url}",
-            "LCM_LOG_FORMAT": "json",
-        }
+        given = relay.settings(data_dir=data_dir, upstream=upstream.url)
         made = Running(free_port(), upstream, data_dir, relay, given)
         try:
             yield made

@@ -7,73 +7,43 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-Handler = BaseHTTPRequestHandler
+from django.conf import settings
+from django.db import connection
+
+from tests.flows.processes import environment
+from tests.loopback import Loopback, LoopbackHandler
 
 
-class _Server(ThreadingHTTPServer):
-    # Of connections that wait to be accepted: a storm brings many at once.
-    request_queue_size = 100
-
-
-class Upstream:
+class Upstream(Loopback):
     """Takes requests as they come, and answers as `reply` does."""
 
     def __init__(self) -> None:
+        super().__init__(_Taking)
         self.requests: list[tuple[str, str, list[tuple[str, str]], bytes]] = []
-        self.reply: Callable[[Handler], None] = answering(b"{}")
+        self.reply: Callable[[LoopbackHandler], None] = answering(b"{}")
         self.gone = threading.Event()
-        upstream = self
-
-        class Taking(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            # Else a piece waits for the acknowledgement of the one before, which the other side delays.
-            disable_nagle_algorithm = True
-
-            def _take(self) -> None:
-                pieces = [self.rfile.read(int(self.headers.get("content-length") or 0))]
-                if self.headers.get("transfer-encoding") == "chunked":
-                    while size := int(self.rfile.readline(), 16):
-                        pieces.append(self.rfile.read(size))
-                        self.rfile.readline()
-                    self.rfile.readline()
-                body = b"".join(pieces)
-                upstream.requests.append((self.command, self.path, list(self.headers.items()), body))
-                try:
-                    upstream.reply(self)
-                except OSError:
-                    upstream.gone.set()
-                    self.close_connection = True
-
-            do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = _Server(("127.0.0.1", 0), Taking)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Upstream:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
 
 
-def answering(body: bytes, *, status: int = 200, **headers: str) -> Callable[[Handler], None]:
+class _Taking(LoopbackHandler):
+    def _take(self) -> None:
+        self.owner.requests.append((self.command, self.path, list(self.headers.items()), self.read_body()))
+        try:
+            self.owner.reply(self)
+        except OSError:
+            self.owner.gone.set()
+            self.close_connection = True
+
+    do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
+
+
+def answering(body: bytes, *, status: int = 200, **headers: str) -> Callable[[LoopbackHandler], None]:
     """Answer with these bytes."""
 
-    def reply(handler: Handler) -> None:
+    def reply(handler: LoopbackHandler) -> None:
         handler.send_response(status)
         for name, value in {"content_type": "application/json", **headers}.items():
             handler.send_header(name.replace("_", "-"), value)
@@ -87,7 +57,7 @@ def answering(body: bytes, *, status: int = 200, **headers: str) -> Callable[[Ha
 def streaming(*pieces: bytes, between: Callable[[int], Any] = lambda number: None, cut: bool = False, **headers: str):
     """Stream these bytes, piece by piece; `cut` ends the connection before the end of the stream."""
 
-    def reply(handler: Handler) -> None:
+    def reply(handler: LoopbackHandler) -> None:
         handler.send_response(200)
         for name, value in {"content_type": "text/event-stream", **headers}.items():
             handler.send_header(name.replace("_", "-"), value)
@@ -95,22 +65,22 @@ def streaming(*pieces: bytes, between: Callable[[int], Any] = lambda number: Non
         handler.end_headers()
         for number, piece in enumerate(pieces):
             between(number)
-            handler.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            handler.wfile.flush()
+            handler.send_chunk(piece)
         if cut:
             handler.close_connection = True
             handler.connection.shutdown(socket.SHUT_RDWR)
         else:
-            handler.wfile.write(b"0\r\n\r\n")
+            handler.end_chunks()
 
     return reply
 
 
 class Relay:
-    """A way to the database's socket, to be cut and mended."""
+    """A way to the socket of the test database, to be cut and mended."""
 
-    def __init__(self, target: str) -> None:
-        self.target = target
+    def __init__(self) -> None:
+        where = connection.settings_dict
+        self.target = f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}"
         self.directory = Path(tempfile.mkdtemp(prefix="gateway"))
         self.directory.chmod(0o755)
         self.is_cut = False
@@ -119,6 +89,18 @@ class Relay:
         self.listener.bind(str(self.directory / ".s.PGSQL.5432"))
         self.listener.listen(100)
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def settings(self, *, data_dir: Path, upstream: str, **more: str) -> dict[str, str]:
+        """The environment of a gateway that reaches its database this way."""
+        where = connection.settings_dict
+        return environment() | {
+            "LCM_DATABASE_URL": f"postgres://{where['USER']}@{quote(str(self.directory), safe='')}/{where['NAME']}",
+            "LCM_DATA_DIR": str(data_dir),
+            "LCM_SECRET_KEY": settings.SECRET_KEY,
+            "LCM_GATEWAY_UPSTREAMS": f"test={upstream}",
+            "LCM_LOG_FORMAT": "json",
+            **more,
+        }
 
     def cut(self) -> None:
         self.is_cut = True

@@ -12,12 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import httpx2
 import pytest
-from django.conf import settings as site
-from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from lcmsite.gateway.surfaces import Surface
@@ -29,7 +26,7 @@ from tests.clients.vendor import Answer, Refusal, Request, Vendor
 from tests.clients.wire_and_store import Kept, answer_rows, differences, expected, is_whole, kept_in, missing_words
 from tests.committed import committed
 from tests.factories import a_workspace
-from tests.flows.processes import PROJECT, environment, start_server, stop
+from tests.flows.processes import PROJECT, start_server, stop
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.upstream import Relay
 from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
@@ -154,7 +151,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def request_of(passed: Passed) -> Request:
-    return Request(passed.method, passed.path, passed.headers, passed.body, 0)
+    return Request(passed.method, passed.path, passed.headers, passed.body)
 
 
 def block_in(entries: list[Any]) -> str | None:
@@ -172,17 +169,9 @@ def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_facto
         Tap(nobody.url) as before,
         bind_socket("127.0.0.1", 0) as bound,
     ):
-        where = connection.settings_dict
-        relay = Relay(f"{where['HOST']}/.s.PGSQL.{where['PORT'] or 5432}")
+        relay = Relay()
         data_dir = tmp_path_factory.mktemp("up")
-        given = environment() | {
-            "LCM_DATABASE_URL": f"postgres://{where['USER']}@{quote(str(relay.directory), safe='')}/{where['NAME']}",
-            "LCM_DATA_DIR": str(data_dir),
-            "LCM_SECRET_KEY": site.SECRET_KEY,
-            "LCM_GATEWAY_UPSTREAMS": f"test={behind.url}",
-            "LCM_MODEL_TOKEN_BUDGET": str(WINDOW),
-            "LCM_LOG_FORMAT": "json",
-        }
+        given = relay.settings(data_dir=data_dir, upstream=behind.url, LCM_MODEL_TOKEN_BUDGET=str(WINDOW))
         lcm = Lcm(data_dir, bound, free_port(), given, before, behind, relay, data_dir / "gateway.log")
         before.aim(f"http://127.0.0.1:{bound.getsockname()[1]}")
         lcm.serve()
