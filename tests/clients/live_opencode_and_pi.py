@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx2
 
-from tests.clients.live_programs import SECONDS, AgentOfLines, Lines, LiveAgent, own_environment
-from tests.clients.programs import agent_program
+from tests.clients.live_programs import SECONDS, AgentOfLines, Lines, LiveAgent
+from tests.clients.programs import agent_program, own_environment
 from tests.lcmsite.operating import eventually, free_port
 
 # What pi has for people at a terminal alone: its tree; and a result as long as a tool likes.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
 import threading
@@ -13,17 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.clients.programs import agent_program
+from tests.clients.programs import agent_program, own_environment
 
 SECONDS = 120
 
 Event = dict[str, Any]
-
-
-def own_environment(home: Path, **values: str) -> dict[str, str]:
-    """The environment of a program in a home of its own."""
-    kept = {"PATH": os.environ["PATH"], "TMPDIR": os.environ.get("TMPDIR", "/tmp"), "LANG": "C.UTF-8"}
-    return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1,localhost", **values}
 
 
 class Lines:

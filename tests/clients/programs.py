@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+# What a program may take for a headless session.
+SECONDS = 240
 PACKAGES = {
     "claude": "@anthropic-ai/claude-code",
     "codex": "@openai/codex",
@@ -27,3 +32,40 @@ def agent_program(name: str) -> str:
     if found is None:
         pytest.skip(f"{name} is not installed: `npm install {PACKAGES[name]}` in the folder AGENT_PROGRAMS")
     return found
+
+
+def own_environment(home: Path, **values: str) -> dict[str, str]:
+    """The environment of a program in a home of its own."""
+    kept = {"PATH": os.environ["PATH"], "TMPDIR": os.environ.get("TMPDIR", "/tmp"), "LANG": "C.UTF-8"}
+    return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1,localhost", **values}
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a home of their own, who runs agents in a project there."""
+
+    home: Path
+
+    @property
+    def project(self) -> Path:
+        folder = self.home / "project"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def writes(self, name: str, value: object) -> None:
+        """Write a file of settings in the home."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+
+    def runs(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a program headless, to its end."""
+        return subprocess.run(
+            [agent_program(program), *arguments],
+            cwd=self.project,
+            env=own_environment(self.home, **environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )

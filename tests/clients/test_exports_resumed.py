@@ -8,7 +8,7 @@ import re
 import pytest
 
 from conversations.types import NewMessage, Role
-from tests.clients.person import Person
+from tests.clients.programs import Person
 from tests.clients.vendor import Answer, Vendor
 from tests.conversations.real_data import DATA, needs_data
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result

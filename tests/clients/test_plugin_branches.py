@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conversations.models import Conversation
+from tests.clients.conftest import ServedLcm
 from tests.clients.live_opencode_and_pi import OpenCode, Pi
 from tests.clients.programs import agent_program
-from tests.clients.served import ServedLcm
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.factories import a_workspace
 from tests.lcmsite.callers import lcm

@@ -13,8 +13,7 @@ import pytest
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
-from tests.clients.person import Person
-from tests.clients.programs import agent_program
+from tests.clients.programs import Person, agent_program
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.factories import a_workspace
 from tests.lcmsite.agents import serving
