@@ -10,9 +10,10 @@ from typing import Any
 
 from conversations.models import Conversation
 from conversations.scope import Scope
+from lcmsite.gateway.lookups.calls_of_answers import calls_in, result_rows
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recorder import Recorded, Recorder
-from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces import LIST_KEY, Surface, Task
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.models import ApiKey
 from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject
@@ -38,22 +39,17 @@ def user(text: str) -> dict[str, Any]:
 
 def results(surface: Surface, rows: list[Any], *texts: str) -> list[dict[str, Any]]:
     """Results of the calls in the rows of an answer, as an agent sends them."""
-    if surface is Surface.MESSAGES:
-        ids = [block["id"] for block in rows[-1]["content"] if block["type"] == "tool_use"]
-        pairs = zip(ids, texts, strict=True)
-        blocks = [{"type": "tool_result", "tool_use_id": each, "content": text} for each, text in pairs]
-        return [{"role": "user", "content": blocks}]
-    if surface is Surface.CHAT:
-        ids = [call["id"] for call in rows[-1]["tool_calls"]]
-        return [{"role": "tool", "tool_call_id": each, "content": text} for each, text in zip(ids, texts, strict=True)]
-    ids = [item["call_id"] for item in rows if item.get("type") == "function_call"]
-    pairs = zip(ids, texts, strict=True)
-    return [{"type": "function_call_output", "call_id": each, "output": text} for each, text in pairs]
+    return result_rows(surface, list(zip(calls_in(surface, rows), texts, strict=True)))
 
 
 def body_of(surface: Surface, rows: list[Any], **more: Any) -> dict[str, Any]:
-    name = "input" if surface is Surface.RESPONSES else "messages"
-    return {"model": "fake", "max_tokens": 1000, "tools": [TOOL], name: rows, **more}
+    return {"model": "fake", "max_tokens": 1000, "tools": [TOOL], LIST_KEY[surface]: rows, **more}
+
+
+def an_exchange(surface: Surface, body: Any, *, key_hash: bytes = b"k", headers: Any = None) -> Exchange:
+    """A request for an answer, as it is recorded."""
+    data = json.dumps(body).encode()
+    return Exchange(str(uuid.uuid4()), datetime.now(UTC), key_hash, surface, Task.GENERATE, headers or {}, data)
 
 
 def events_of(rendering: Any) -> list[bytes]:
@@ -87,7 +83,6 @@ class Agent:
     surface: Surface
     headers: dict[str, str] = field(default_factory=lambda: {CLAUDE: SESSION})
     rows: list[Any] = field(default_factory=list)
-    key: bytes = b"k"
 
     def ask(
         self, *rows: Any, answer: Answer | None = None, cut: bool = False, keep: bool = True, **more: Any
@@ -105,9 +100,7 @@ class Agent:
         return exchange, self.recorder.record_request(exchange)
 
     def exchange(self, *rows: Any, **more: Any) -> Exchange:
-        body = json.dumps(body_of(self.surface, [*self.rows, *rows], **more)).encode()
-        key, now = str(uuid.uuid4()), datetime.now(UTC)
-        return Exchange(key, now, self.key, self.surface, Task.GENERATE, self.headers, body)
+        return an_exchange(self.surface, body_of(self.surface, [*self.rows, *rows], **more), headers=self.headers)
 
     def get(
         self, exchange: Exchange, recorded: Recorded, answer: Answer | None, *, cut: bool = False

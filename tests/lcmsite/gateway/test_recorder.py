@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -15,9 +14,9 @@ from conversations.store.journal import Journal
 from conversations.store.paths import branches_of
 from conversations.types import NewMessage, ParentLink, Role
 from integrity.retention.erasure import Erasures
-from lcmsite.gateway.recording.exchange import Exchange, Outcome
+from lcmsite.gateway.recording.exchange import Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
-from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
@@ -274,11 +273,8 @@ def test_further_choices_are_kept_beside_the_answer(workspace):
     agent = an_agent(workspace, Surface.CHAT)
     other = {"role": "assistant", "content": "Ho."}
 
-    recorded = agent.ask(user("Hello"))
-    key = str(GatewayExchange.objects.get().exchange_key)
-    exchange = Exchange(key, datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
     answer = replace(read_answer(Surface.CHAT, Answer("Hi.")), alternatives=(other,))
-    agent.recorder.record_answer(exchange, recorded, Outcome(200, 5, answer=answer))
+    agent.recorder.record_answer(*agent.send(user("Hello")), Outcome(200, 5, answer=answer))
 
     assert words(conversation()) == ["Hello", "Hi."]
     assert [(each["answer_seq"], each["choices"]) for each in journal(ALTERNATIVES)] == [(2, [other])]

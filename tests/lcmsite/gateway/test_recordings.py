@@ -4,10 +4,8 @@ import asyncio
 import gc
 import json
 import time
-import uuid
 import weakref
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 import httpx2
 import pytest
@@ -20,13 +18,22 @@ from lcmsite.gateway.recording import backlog, exchange_spool, recorder, recordi
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
-from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.upstreams import Routes, parse_rules, parse_upstreams
 from tests.clients.answers import Answer
 from tests.committed import another_connection
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, body_of, conversation, read_answer, user, words
+from tests.lcmsite.gateway.sessions import (
+    PATHS,
+    RENDERINGS,
+    an_exchange,
+    body_of,
+    conversation,
+    read_answer,
+    user,
+    words,
+)
 from tests.lcmsite.gateway.upstream import Upstream, answering
 
 pytestmark = pytest.mark.usefixtures("committed_db")
@@ -56,10 +63,8 @@ class Agents:
         rows = [
             user(text) if place % 2 == 0 else {"role": "assistant", "content": text} for place, text in enumerate(texts)
         ]
-        return Exchange(
-            str(uuid.uuid4()), datetime.now(UTC), self.key_hash, Surface.CHAT, Task.GENERATE,
-            {"x-session-id": session}, json.dumps(body_of(Surface.CHAT, rows)).encode(),
-        )  # fmt: skip
+        body = body_of(Surface.CHAT, rows)
+        return an_exchange(Surface.CHAT, body, key_hash=self.key_hash, headers={"x-session-id": session})
 
     async def ask(self, session, text, **more):
         """Whether the request was recorded while it was under way."""

@@ -12,7 +12,6 @@ from lcmsite.gateway.surfaces import Surface, Task, read_request
 from lcmsite.gateway.upstreams import Mode, Routes, Rule, parse_rules, parse_upstreams
 
 ID = "0b3f2c1d-aaaa"
-BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 # The surest first: each is taken before those that follow it.
 NAMED = [
     ("x-lcm-session-id", {"x-lcm-session-id": "mine"}, {}, "mine"),

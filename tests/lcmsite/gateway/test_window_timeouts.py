@@ -3,9 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
@@ -17,12 +15,12 @@ from conversations.store.conversations import ConversationStore
 from lcmsite.access.keys import hash_of_key
 from lcmsite.gateway.recording import recorder
 from lcmsite.gateway.recording.backlog import build_recorder
-from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.surfaces import Surface, Task
 from lcmsite.gateway.window import stored_memory, windows
 from tests.committed import another_connection
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.gateway.sessions import an_exchange, user
 
 
 def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
@@ -34,7 +32,7 @@ def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
         raise OSError
 
     monkeypatch.setattr(windows, "caller_of_hash", hang)
-    exchange = Exchange("1", datetime.now(UTC), b"k", Surface.CHAT, Task.GENERATE, {}, b"{}")
+    exchange = an_exchange(Surface.CHAT, {})
     recorded = SimpleNamespace(side="", conversation_id=1, seqs={})
 
     async def story():
@@ -56,10 +54,10 @@ def test_assemblies_that_hang_leave_the_threads_of_others_alone(monkeypatch):
 def test_a_database_that_takes_too_long_ends_the_count_of_a_request(committed_db, monkeypatch):
     monkeypatch.setattr(recorder, "STATEMENT_TIMEOUT", "100ms")
     key_hash = hash_of_key(an_api_key(a_workspace()))
-    body = b'{"messages": [{"role": "user", "content": "hello"}]}'
-    named = {"x-lcm-session-id": "one"}
-    exchange = Exchange(str(uuid4()), datetime.now(UTC), key_hash, Surface.CHAT, Task.COUNT, named, body)
-    build_recorder(exchange).record_request(replace(exchange, task=Task.GENERATE))
+    body = {"messages": [user("hello")]}
+    exchange = an_exchange(Surface.CHAT, body, key_hash=key_hash, headers={"x-lcm-session-id": "one"})
+    build_recorder(exchange).record_request(exchange)
+    exchange = replace(exchange, task=Task.COUNT)
 
     def counted():
         return asyncio.run(asyncio.wait_for(windows.assemble_count_request(exchange, with_lookups=False), 30))

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from conversations.content.tokens import TokenEstimator
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import LIST_KEY, Surface
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import parse_entries
 from lcmsite.gateway.window.types import WindowRequest
@@ -29,7 +29,7 @@ def _adapter(surface: Surface) -> TypeAdapter[Any]:
 
 
 def entries_of(surface: Surface, body: bytes) -> list[dict[str, Any]]:
-    return json.loads(body)["input" if surface is Surface.RESPONSES else "messages"]
+    return json.loads(body)[LIST_KEY[surface]]
 
 
 def tokens_of(surface: Surface, body: bytes) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.types import Assembled, Untouched
+from tests.clients.wire_and_store import strings_in
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.memory import MARK, Kept, assembled, assembler_of, read
 from tests.lcmsite.gateway.window.wire import Step, Wire
@@ -270,10 +271,3 @@ def test_a_lookup_that_is_shortened_points_to_no_message(surface: Surface) -> No
     [other] = [text for text in strings_in(shorter) if "found found" in text]
     assert "LCM left out" in own and "lcm_expand_range" in own
     assert "LCM left out" in other and "Call the tool again" in other and "lcm_expand_range" not in other
-
-
-def strings_in(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for each in inner for text in strings_in(each)]

@@ -12,8 +12,8 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from lcmsite.gateway.surfaces import Surface, read_request
 from lcmsite.gateway.window import stored_memory
-from lcmsite.gateway.window.types import Assembled, Untouched
-from lcmsite.gateway.window.windows import assemble_request, headers_of
+from lcmsite.gateway.window.types import Assembled
+from lcmsite.gateway.window.windows import assemble_request
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.gateway.window.checking import entries_of
@@ -96,14 +96,3 @@ def test_a_compaction_in_progress_delays_a_request_for_a_bounded_time(monkeypatc
     _, result = agent.request()
     assert result.is_new_cut
     assert result.summary_ids
-
-
-def test_a_request_that_fits_says_so() -> None:
-    agent = Agent(Surface.MESSAGES)
-    agent.wire.ask("Hello")
-
-    body, result = agent.request()
-
-    assert body == agent.wire.body()
-    assert result.untouched is Untouched.FITS
-    assert dict(headers_of(result, is_trial=False))[b"x-lcm-status"] == b"recorded; window=fits"

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from lcmsite.gateway.lookups.calls_of_answers import Call, result_rows
 from lcmsite.gateway.surfaces import Surface
 
 WORDS = ("alpha", "naïve", "漢字", "def_f(x):", "\\n\t{}[]", "tests/unit/test_a.py", "->", '"quoted"', "failed")
@@ -93,14 +94,8 @@ class Wire:
         return ids
 
     def return_results(self, ids: Sequence[str], results: Sequence[str]) -> None:
-        pairs = list(zip(ids, results, strict=True))
-        if self.surface is Surface.MESSAGES:
-            blocks = [{"type": "tool_result", "tool_use_id": each, "content": text} for each, text in pairs]
-            self.entries.append({"role": "user", "content": blocks})
-        elif self.surface is Surface.CHAT:
-            self.entries += [{"role": "tool", "tool_call_id": each, "content": text} for each, text in pairs]
-        else:
-            self.entries += [{"type": "function_call_output", "call_id": each, "output": text} for each, text in pairs]
+        calls = [Call(each, "Read", {}) for each in ids]
+        self.entries += result_rows(self.surface, list(zip(calls, results, strict=True)))
 
     def body(self, **more: Any) -> bytes:
         """A request of all entries, with system and tools."""
