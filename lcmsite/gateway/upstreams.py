@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -149,11 +149,11 @@ class Routes:
         mode = headers.get("x-lcm-mode", "")
         if mode and mode not in set(Mode):
             raise Invalid(f"x-lcm-mode: there is no mode {mode[:40]!r}; use one of {', '.join(Mode)}.")
-        if mode:
-            rule = replace(rule, mode=Mode(mode))
         closed, lookups = (headers.get(name, "").lower() for name in ("x-lcm-fail-closed", "x-lcm-lookups"))
         return Rule(
-            rule.mode, closed in _YES if closed else rule.fail_closed, lookups in _YES if lookups else rule.has_lookups
+            mode=Mode(mode) if mode else rule.mode,
+            fail_closed=closed in _YES if closed else rule.fail_closed,
+            has_lookups=lookups in _YES if lookups else rule.has_lookups,
         )
 
     def _strictest(self, usual: Rule) -> Rule:
