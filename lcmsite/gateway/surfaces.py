@@ -11,12 +11,11 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from conversations.formats.anthropic import from_anthropic
 from conversations.formats.openai_chat import from_openai_chat
@@ -143,38 +142,35 @@ def read_request(surface: Surface, body: Row) -> ReadRequest:
 
 def wire_message(surface: Surface, index: int, row: Any) -> WireMessage:
     """Convert one message or item; one that cannot be read becomes JSON text."""
-    text = json.dumps(row)
-    key = surface, hashlib.blake2b(text.encode(), digest_size=16).digest()
-    with _lock:
-        cached = _rows.get(key)
-    if cached is None:
-        cached = _CachedRow(len(text), *_convert_row(surface, row))
-        with _lock, suppress(ValueError):
-            # A row larger than the cache is not cached.
-            _rows[key] = cached
-    return WireMessage(index, row if isinstance(row, dict) else {"content": row}, cached.message, cached.digest)
+    converted: _Converted = _convert_row(surface, row, json.dumps(row))
+    return WireMessage(index, _fields_of(row), converted.message, converted.digest)
 
 
-class _CachedRow(NamedTuple):
-    """A row's cached conversion, and the length of its JSON."""
+class _Converted(NamedTuple):
+    """A row's conversion, and the length of its JSON."""
 
     characters: int
     message: NewMessage
     digest: Digest
 
 
-_lock = threading.Lock()
-_rows: LRUCache[tuple[Surface, bytes], _CachedRow] = LRUCache(_CACHED_CHARACTERS, getsizeof=lambda row: row.characters)
-
-
-def _convert_row(surface: Surface, row: Any) -> tuple[NewMessage, Digest]:
-    fields: Row = row if isinstance(row, dict) else {"content": row}
+@cached(
+    LRUCache(_CACHED_CHARACTERS, getsizeof=lambda converted: converted.characters),
+    key=lambda surface, row, text: (surface, hashlib.blake2b(text.encode(), digest_size=16).digest()),
+    lock=threading.Lock(),
+)
+def _convert_row(surface: Surface, row: Any, text: str) -> _Converted:
+    fields = _fields_of(row)
     try:
         message = _READERS[surface](fields)
     except ValueError:
         role = _ROLES.get(str(fields.get("role")), Role.USER)
         message = NewMessage(role, content=json.dumps(row, ensure_ascii=False), metadata={"unread": True})
-    return message, digest_of(message)
+    return _Converted(len(text), message, digest_of(message))
+
+
+def _fields_of(row: Any) -> Row:
+    return row if isinstance(row, dict) else {"content": row}
 
 
 def _count_instructions(surface: Surface, rows: Sequence[Any]) -> int:

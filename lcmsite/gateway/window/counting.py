@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from lcmsite.gateway.window.types import Entry
@@ -33,7 +33,7 @@ class RequestCounter:
     def tokens(self, value: Any) -> int:
         """Return the tokens of a value that is no entry, such as the tools."""
         texts, extra = _texts_in(value)
-        return extra + self._count_text("\n".join(texts))
+        return extra + int(_count_text(self.estimator, "\n".join(texts)))
 
     def entry_tokens(self, value: Any) -> int:
         """Return the tokens of a message or an item, with its framing."""
@@ -43,19 +43,14 @@ class RequestCounter:
         """Return the entry with this value in place of its own."""
         return replace(entry, value=value, text=json.dumps(value), tokens=self.entry_tokens(value))
 
-    def _count_text(self, text: str) -> int:
-        key = self.estimator.name, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        with _lock:
-            tokens = _counts.get(key)
-        if tokens is None:
-            tokens = self.estimator.count(text)
-            with _lock:
-                _counts[key] = tokens
-        return tokens
+
+def _count_key(estimator: TokenEstimator, text: str) -> tuple[str, bytes]:
+    return estimator.name, hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-_lock = threading.Lock()
-_counts: LRUCache[tuple[str, bytes], int] = LRUCache(_CACHED)
+@cached(LRUCache(_CACHED), key=_count_key, lock=threading.Lock())
+def _count_text(estimator: TokenEstimator, text: str) -> int:
+    return estimator.count(text)
 
 
 def _texts_in(value: Any) -> tuple[list[str], int]:
