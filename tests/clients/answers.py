@@ -28,13 +28,13 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says. Token counts that are not given are a quarter of the bytes."""
+    """What the model says. Token counts are a quarter of the bytes."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     thinking: str = ""
+    # In place of those of the request.
     input_tokens: int | None = None
-    output_tokens: int | None = None
     # The connection is cut after so many events of the stream.
     cut_after: int | None = None
     # Seconds before each event of the stream.
@@ -47,7 +47,6 @@ class Refusal:
 
     status: int
     body: dict[str, Any]
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 Event = tuple[str, dict[str, Any] | str]
@@ -84,8 +83,7 @@ class Rendering:
 
     @property
     def tokens_out(self) -> int:
-        given = self.answer.output_tokens
-        return max(1, len(self.answer.text) // 4) if given is None else given
+        return max(1, len(self.answer.text) // 4)
 
     def whole(self) -> dict[str, Any]:
         raise NotImplementedError

@@ -72,7 +72,6 @@ class OpenCode(LiveAgent):
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
     window: int = 200_000
     session: str = ""
     asked: list[str] = field(default_factory=list)
@@ -94,7 +93,6 @@ class OpenCode(LiveAgent):
                     OPENCODE_DISABLE_MODELS_FETCH="1",
                     OPENCODE_DISABLE_AUTOUPDATE="1",
                     OPENCODE_DISABLE_LSP_DOWNLOAD="1",
-                    **self.environment,
                 ),
                 cwd=project,
                 stdin=subprocess.DEVNULL,
@@ -109,9 +107,9 @@ class OpenCode(LiveAgent):
         body = {"parts": [{"type": "text", "text": text}]}
         self.under_way = self.threads.submit(self.ask, "POST", f"session/{self.session}/message", body)
 
-    def finish(self, *, seconds: float = SECONDS) -> str:
+    def finish(self) -> str:
         assert self.under_way is not None
-        answer = self.under_way.result(timeout=seconds)
+        answer = self.under_way.result(timeout=SECONDS)
         if parent := answer["info"].get("parentID"):
             self.asked.append(parent)
         texts = [part["text"] for part in answer["parts"] if part["type"] == "text"]
@@ -191,11 +189,11 @@ class Pi(AgentOfLines):
     def begin(self, text: str) -> None:
         self.ask("prompt", message=text)
 
-    def finish(self, *, seconds: float = SECONDS) -> str:
+    def finish(self) -> str:
         """Wait for the end of the turn; pi tries again by itself where an answer breaks off."""
         assert self.lines is not None
         while True:
-            ended = self.lines.until(lambda event: event["type"] == "agent_end", seconds=seconds)
+            ended = self.lines.until(lambda event: event["type"] == "agent_end")
             answer = ended["messages"][-1]
             if answer.get("stopReason") != "error":
                 return "".join(each["text"] for each in answer["content"] if each["type"] == "text")

@@ -37,10 +37,10 @@ class Lines:
         self.process.stdin.write(json.dumps(event).encode() + b"\n")
         self.process.stdin.flush()
 
-    def until(self, found: Callable[[Event], bool], *, seconds: float = SECONDS) -> Event:
+    def until(self, found: Callable[[Event], bool]) -> Event:
         """The next event of which this is true."""
         while True:
-            event = self.events.get(timeout=seconds)
+            event = self.events.get(timeout=SECONDS)
             assert event is not None, f"The program has ended: {self.seen[-3:]}"
             self.seen.append(event)
             if found(event):
@@ -95,7 +95,7 @@ class LiveAgent(ABC):
         """Say something."""
 
     @abstractmethod
-    def finish(self, *, seconds: float = SECONDS) -> str:
+    def finish(self) -> str:
         """Wait for the end of the turn; its last words."""
 
     @abstractmethod
@@ -110,10 +110,10 @@ class LiveAgent(ABC):
     def end(self) -> None:
         """End the process, if there is one."""
 
-    def say(self, text: str, *, seconds: float = SECONDS) -> str:
+    def say(self, text: str) -> str:
         """Say something, and wait for the end of the turn; its last words."""
         self.begin(text)
-        return self.finish(seconds=seconds)
+        return self.finish()
 
     def restart(self) -> None:
         self.end()
@@ -172,11 +172,11 @@ class ClaudeCode(AgentOfLines):
         content = [{"type": "text", "text": text}]
         self.lines.write({"type": "user", "message": {"role": "user", "content": content}})
 
-    def finish(self, *, seconds: float = SECONDS) -> str:
+    def finish(self) -> str:
         assert self.lines is not None
         newest = ""
         while True:
-            event = self.lines.until(lambda event: event["type"] in ("assistant", "result"), seconds=seconds)
+            event = self.lines.until(lambda event: event["type"] in ("assistant", "result"))
             if event["type"] == "result":
                 break
             if not event.get("parent_tool_use_id"):
@@ -234,11 +234,11 @@ class Codex(AgentOfLines):
         begun = self._ask("turn/start", threadId=self.session, input=[{"type": "text", "text": text}])
         self.turns.append(begun["turn"]["id"])
 
-    def finish(self, *, seconds: float = SECONDS) -> str:
+    def finish(self) -> str:
         assert self.lines is not None
         words = ""
         while True:
-            event = self.lines.until(lambda event: "method" in event, seconds=seconds)
+            event = self.lines.until(lambda event: "method" in event)
             values = event.get("params") or {}
             if values.get("threadId") != self.session:
                 continue

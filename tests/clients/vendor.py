@@ -133,7 +133,7 @@ class _Handler(LoopbackHandler):
     def _answer(self, request: Request, kind: type[Rendering]) -> None:
         answer = self.owner.take(request)
         if isinstance(answer, Refusal):
-            self._send_json(answer.status, answer.body, answer.headers)
+            self._send_json(answer.status, answer.body)
             return
         rendering = kind(answer, str(request.json.get("model", MODEL)), len(request.body))
         if request.json.get("stream"):
@@ -141,16 +141,14 @@ class _Handler(LoopbackHandler):
         else:
             self._send_json(200, rendering.whole())
 
-    def _send_json(self, status: int, body: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> None:
-        self._send(status, json.dumps(body, ensure_ascii=False).encode(), headers)
+    def _send_json(self, status: int, body: dict[str, Any]) -> None:
+        self._send(status, json.dumps(body, ensure_ascii=False).encode())
 
-    def _send(self, status: int, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         self.send_header("request-id", "req_scripted")
-        for name, value in headers:
-            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
