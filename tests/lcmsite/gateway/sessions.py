@@ -16,10 +16,10 @@ from lcmsite.gateway.recording.recorder import Recorded, Recorder
 from lcmsite.gateway.surfaces import LIST_KEY, Surface, Task
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.models import ApiKey
-from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, ResponseObject
+from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, Rendering, ResponseObject
 
 TOOL = {"name": "ls", "input_schema": {"type": "object"}}
-RENDERINGS = {
+RENDERINGS: dict[Surface, type[Rendering]] = {
     Surface.MESSAGES: AnthropicMessage,
     Surface.CHAT: ChatCompletion,
     Surface.RESPONSES: ResponseObject,
@@ -52,7 +52,12 @@ def an_exchange(surface: Surface, body: Any, *, key_hash: bytes = b"k", headers:
     return Exchange(str(uuid.uuid4()), datetime.now(UTC), key_hash, surface, Task.GENERATE, headers or {}, data)
 
 
-def events_of(rendering: Any) -> list[bytes]:
+def rendered(surface: Surface, answer: Answer | str) -> Rendering:
+    """An answer as its vendor writes it, whole and as events."""
+    return RENDERINGS[surface](answer if isinstance(answer, Answer) else Answer(answer), "fake", 400)
+
+
+def events_of(rendering: Rendering) -> list[bytes]:
     """The events of an answer, as a vendor streams them."""
     return [
         f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
@@ -60,12 +65,12 @@ def events_of(rendering: Any) -> list[bytes]:
     ]
 
 
-def stream_of(rendering: Any) -> bytes:
+def stream_of(rendering: Rendering) -> bytes:
     return b"".join(events_of(rendering))
 
 
 def read_answer(surface: Surface, answer: Answer, *, cut: bool = False) -> ReadAnswer:
-    rendering = RENDERINGS[surface](answer, "fake", 400)
+    rendering = rendered(surface, answer)
     reader = AnswerReader(surface, is_stream=cut)
     if not cut:
         reader.feed(json.dumps(rendering.whole()).encode())

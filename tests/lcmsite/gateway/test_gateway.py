@@ -17,7 +17,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey, GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, TOOL, body_of, events_of, mine, user, words
+from tests.lcmsite.gateway.sessions import PATHS, SESSION, TOOL, body_of, events_of, mine, rendered, user, words
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.operating import eventually
 
@@ -26,9 +26,7 @@ ODD = (
     b'{ "model":"m" , "max_tokens": 9,"x_new":{"b":1.0,"a":"\\u00e4\\/"},\n'
     b' "%b" : [{"role":"user","content":"Hello \\ud83d\\ude00"}] }'
 )
-EVENTS = {
-    surface: events_of(rendering(Answer("Good morning to you."), "m", 400)) for surface, rendering in RENDERINGS.items()
-}
+EVENTS = {surface: events_of(rendered(surface, "Good morning to you.")) for surface in Surface}
 
 
 def odd(surface: Surface) -> bytes:
@@ -88,7 +86,7 @@ def test_the_sdks_of_the_vendors_work_through_it(gateway):
 
     def reply(handler):
         surface = next(each for each in Surface if handler.path.startswith(PATHS[each].partition("?")[0]))
-        answering(json.dumps(RENDERINGS[surface](script, "m", 10).whole()).encode())(handler)
+        answering(rendered(surface, script).whole())(handler)
 
     gateway.upstream.reply = reply
     named = {"x-lcm-api-key": gateway.key, "x-lcm-session-id": "of the SDKs"}
@@ -208,7 +206,7 @@ def test_an_error_of_the_upstream_passes_as_it_is(gateway, surface):
 
 
 def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gateway):
-    gateway.upstream.reply = answering(json.dumps(RENDERINGS[Surface.CHAT](Answer("Hi."), "m", 9).whole()).encode())
+    gateway.upstream.reply = answering(rendered(Surface.CHAT, "Hi.").whole())
 
     path, body = PATHS[Surface.CHAT], odd(Surface.CHAT)
     answer = gateway.ask(f"/k/{gateway.key}/gw/test{path}", body, x_lcm_api_key="")
@@ -227,8 +225,8 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
 
 
 def test_a_conversation_whose_name_no_header_can_have_gets_its_answer(gateway):
-    whole = RENDERINGS[Surface.RESPONSES](Answer("Hi."), "m", 9).whole()
-    gateway.upstream.reply = answering(json.dumps(whole).encode())
+    whole = rendered(Surface.RESPONSES, "Hi.").whole()
+    gateway.upstream.reply = answering(whole)
     body = body_of(Surface.RESPONSES, [user("Hello")], conversation="conv\r\nset-cookie: x")
 
     # So that its name is known when the answer begins.

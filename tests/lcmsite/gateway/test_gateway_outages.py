@@ -1,6 +1,5 @@
 """Agents go on while the database is slow or away, or the disk is full; nothing is missing afterwards."""
 
-import json
 import time
 
 import pytest
@@ -9,8 +8,7 @@ from django.db import connection, transaction
 from lcmsite.access import keys
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey
-from tests.clients.answers import Answer
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, SESSION, body_of, mine, user, words
+from tests.lcmsite.gateway.sessions import PATHS, SESSION, body_of, mine, rendered, user, words
 from tests.lcmsite.gateway.test_gateway import recorded
 from tests.lcmsite.gateway.upstream import answering
 from tests.lcmsite.operating import eventually
@@ -24,8 +22,8 @@ def exchanges(gateway, *texts, rows=(), **headers):
     rows, states = list(rows), []
     for text in texts:
         rows.append(user(text))
-        whole = RENDERINGS[Surface.CHAT](Answer(f"Answer to {text[:9]}."), "m", 9).whole()
-        gateway.upstream.reply = answering(json.dumps(whole).encode())
+        whole = rendered(Surface.CHAT, f"Answer to {text[:9]}.").whole()
+        gateway.upstream.reply = answering(whole)
         answer = gateway.ask(PATH, body_of(Surface.CHAT, rows), **headers)
         assert answer.json() == whole
         rows.append(whole["choices"][0]["message"])
@@ -69,7 +67,7 @@ def test_what_passes_while_the_database_is_away_is_spooled_without_credentials_a
 def test_a_slow_database_holds_nobody_up(gateway):
     exchanges(gateway, "One")
     recorded(gateway, 2)
-    whole = json.dumps(RENDERINGS[Surface.CHAT](Answer("Slowly."), "m", 9).whole()).encode()
+    whole = rendered(Surface.CHAT, "Slowly.").whole()
 
     def later(handler):
         time.sleep(0.3)
@@ -82,7 +80,7 @@ def test_a_slow_database_holds_nobody_up(gateway):
         answer = gateway.ask(PATH, body_of(Surface.CHAT, [user("Other")]))
         took = time.monotonic() - began
 
-    assert (answer.content, answer.headers["x-lcm-status"]) == (whole, "degraded; reason=slow")
+    assert (answer.json(), answer.headers["x-lcm-status"]) == (whole, "degraded; reason=slow")
     assert took < 3
     assert recorded(gateway, 4)[-2:] == ["Other", "Slowly."]
 

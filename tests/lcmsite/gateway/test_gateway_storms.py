@@ -12,8 +12,7 @@ import psutil
 import pytest
 
 from lcmsite.gateway.surfaces import Surface
-from tests.clients.answers import Answer
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, body_of, mine, user, words
+from tests.lcmsite.gateway.sessions import PATHS, body_of, mine, rendered, user, words
 from tests.lcmsite.gateway.test_gateway import EVENTS, recorded
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.operating import eventually
@@ -99,9 +98,7 @@ def test_a_killed_gateway_loses_nothing_that_its_agents_sent_again(gateway):
     body = body_of(Surface.CHAT, [user("One")], stream=True)
     # What the database did not take is there after the kill, too.
     gateway.relay.cut()
-    gateway.upstream.reply, later = answering(
-        json.dumps(RENDERINGS[Surface.CHAT](Answer("Spooled."), "m", 9).whole()).encode()
-    ), gateway.upstream.reply  # fmt: skip
+    later, gateway.upstream.reply = gateway.upstream.reply, answering(rendered(Surface.CHAT, "Spooled.").whole())
     gateway.ask(PATH, body_of(Surface.CHAT, [user("Zero")]), x_claude_code_session_id="of-the-spool")
     eventually(lambda: list(gateway.spool.glob("*.exchange")), seconds=30)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import json
 import time
 import weakref
 from contextlib import contextmanager
@@ -26,11 +25,11 @@ from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import (
     PATHS,
-    RENDERINGS,
     an_exchange,
     body_of,
     conversation,
     read_answer,
+    rendered,
     user,
     words,
 )
@@ -307,7 +306,7 @@ def test_requests_are_freed_when_they_end_and_not_when_garbage_is_collected(tmp_
         assert [each() for each in begun] == [None] * 4
 
     with Upstream() as vendor:
-        vendor.reply = answering(json.dumps(RENDERINGS[Surface.CHAT](Answer("Hi."), "m", 9).whole()).encode())
+        vendor.reply = answering(rendered(Surface.CHAT, "Hi.").whole())
         gc.collect()
         gc.disable()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import tempfile
@@ -40,8 +41,9 @@ class _Taking(LoopbackHandler):
     do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
 
 
-def answering(body: bytes, *, status: int = 200, **headers: str) -> Callable[[LoopbackHandler], None]:
-    """Answer with these bytes."""
+def answering(given: bytes | dict[str, Any], *, status: int = 200, **headers: str) -> Callable[[LoopbackHandler], None]:
+    """Answer with these bytes, or with this JSON."""
+    body = given if isinstance(given, bytes) else json.dumps(given).encode()
 
     def reply(handler: LoopbackHandler) -> None:
         handler.send_response(status)

@@ -16,9 +16,8 @@ from conversations.scope import Scope
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey
 from retrieval.engine import RetrievalEngine
-from tests.clients.answers import Answer
 from tests.lcmsite.gateway.conftest import SETTINGS, Running
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS
+from tests.lcmsite.gateway.sessions import PATHS, rendered
 from tests.lcmsite.gateway.upstream import answering
 from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
@@ -42,8 +41,8 @@ class Agent:
 
     def call(self, text: str, *, body: bytes | None = None, **headers: str) -> httpx2.Response:
         """Send the history; the vendor answers with this text."""
-        answer = RENDERINGS[self.surface](Answer(text), "fake", 400).whole()
-        self.gateway.upstream.reply = answering(json.dumps(answer).encode())
+        answer = rendered(self.surface, text).whole()
+        self.gateway.upstream.reply = answering(answer)
         sent = json.dumps({**json.loads(self.wire.body()), "stream": False}).encode() if body is None else body
         headers = {"content_type": "application/json", "x_lcm_mode": "assemble", **headers}
         response = self.gateway.ask(PATHS[self.surface], sent, **headers)

@@ -13,7 +13,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import PATHS, RENDERINGS, mine, results, stream_of
+from tests.lcmsite.gateway.sessions import PATHS, mine, rendered, results, stream_of
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
@@ -35,9 +35,9 @@ class Agent:
             self.wire.answer(Step(f"Turn {number} is done. {FACT if number == 2 else ''}"))
 
     def _reply(self, handler: Any) -> None:
-        rendering = RENDERINGS[self.surface](self.script.pop(0), "fake", 400)
+        rendering = rendered(self.surface, self.script.pop(0))
         if not self.is_streamed:
-            answering(json.dumps(rendering.whole()).encode())(handler)
+            answering(rendering.whole())(handler)
             return
         # Cut where no event ends.
         whole = stream_of(rendering)
