@@ -28,7 +28,7 @@ from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
-from lcmsite.gateway.window.windows import assemble_count_request, assemble_recorded, headers_of
+from lcmsite.gateway.window.windows import assemble_count_request, assemble_recorded, header_values
 from lcmsite.ops.metrics.counters import EXCHANGES
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 
@@ -59,8 +59,8 @@ class PassingRequest:
     key_hash: bytes
     began: float = field(default_factory=time.monotonic)
     pending: Pending | None = None
+    # Reported for a request that is not recorded.
     status: str = "passed"
-    more_headers: list[Header] = field(default_factory=list)
     assembled: Assembled | None = None
     # Set when the whole body has arrived.
     body_received: asyncio.Event = field(default_factory=asyncio.Event)
@@ -194,31 +194,32 @@ class PassingRequest:
     # Headers of the answer
 
     async def _own_headers(self) -> Iterable[Header]:
+        values: dict[str, object] = {"status": self.status}
         if self.pending is not None:
             if self.pending.has_begun:
                 await asyncio.wait([self.pending.task], timeout=GRACE_SECONDS)
-            self._note_recording(self.pending)
+            values = self._recording_values(self.pending)
         if self.assembled is not None:
-            (_, status), *more = headers_of(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
-            self.status, self.more_headers = status.decode(), [*self.more_headers, *more]
-        values = [(b"x-lcm-status", self.status.encode()), *self.more_headers]
-        return [(name, value) for name, value in values if value]
+            values |= header_values(self.assembled, is_trial=self.rule.mode is Mode.DRY_RUN)
+        return [(f"x-lcm-{name}".encode(), str(value).encode()) for name, value in values.items() if value != ""]
 
-    def _note_recording(self, pending: Pending) -> None:
+    def _recording_values(self, pending: Pending) -> dict[str, object]:
         recorded = pending.recorded
         session = session_of(pending.exchange.headers, {})
         name, source = (session.name, session.source) if session else ("", "")
+        values: dict[str, object] = {}
         if recorded is not None:
             name, source = recorded.session, recorded.source
-            self.more_headers.append((b"x-lcm-conversation", str(recorded.conversation_id).encode()))
-            self.status = f"recorded; side={recorded.side}" if recorded.side else "recorded"
+            values["status"] = f"recorded; side={recorded.side}" if recorded.side else "recorded"
+            values["conversation"] = recorded.conversation_id
         elif pending.task.done():
-            self.status = f"degraded; reason={pending.reason or 'database'}"
+            values["status"] = f"degraded; reason={pending.reason or 'database'}"
         else:
             is_slow = time.monotonic() - self.began > SLOW_SECONDS
-            self.status = "degraded; reason=slow" if is_slow else "recording"
+            values["status"] = "degraded; reason=slow" if is_slow else "recording"
         if name.isascii() and name.isprintable():
-            self.more_headers += [(b"x-lcm-session-id", name.encode()), (b"x-lcm-session-source", source.encode())]
+            values |= {"session-id": name, "session-source": source}
+        return values
 
     # Body of the request
 

@@ -16,7 +16,6 @@ from compaction.engine import CompactionEngine
 from conversations.scope import Scope
 from lcmsite.access.keys import caller_of_hash
 from lcmsite.connections import closing_connections
-from lcmsite.gateway.forwarding import Header
 from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
@@ -126,21 +125,20 @@ async def _run_in_thread(assemble: Callable[[Scope], Assembled | None], exchange
         return None
 
 
-def headers_of(assembled: Assembled, *, is_trial: bool) -> list[Header]:
-    """Return the `x-lcm-...` headers of the answer: status, tokens, summaries."""
+def header_values(assembled: Assembled, *, is_trial: bool) -> dict[str, object]:
+    """Return the values of the answer's `x-lcm-...` headers."""
     if assembled.untouched is not None:
         status = f"recorded; window={assembled.untouched}"
     else:
         status = "recorded; window=would-assemble" if is_trial else "assembled"
         status += "; over=1" if assembled.is_over else ""
-    values = {
+    return {
         "status": status,
         "window": assembled.window,
         "tokens-in": assembled.tokens_in,
         "tokens-out": assembled.tokens_out,
         "summaries": len(assembled.summary_ids),
     }
-    return [(f"x-lcm-{name}".encode(), str(value).encode()) for name, value in values.items()]
 
 
 def _log(conversation_id: int, assembled: Assembled, *, is_trial: bool) -> None:
