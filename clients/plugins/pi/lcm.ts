@@ -148,15 +148,6 @@ export default function (pi: any) {
     return { session, cwd: ctx.cwd, path: pathOf(ctx, given), budget: budgetOf(ctx) };
   }
 
-  /** The messages of the current branch, including those before a compaction. */
-  function branch(ctx: any): Row[] {
-    const messages: Row[] = [];
-    for (const entry of ctx.sessionManager.getBranch()) {
-      if (entry.type === "message" && entry.message) messages.push(entry.message);
-    }
-    return messages;
-  }
-
   /** Append the messages that LCM lacks, in batches; return the last response, with the assembled context. */
   async function turn(path: Row[], budget: number): Promise<Row> {
     const known = path.map(keyOf).filter((key) => seqs.has(key));
@@ -205,9 +196,10 @@ export default function (pi: any) {
     return Math.max(2_000, window - Math.min(ctx.model?.maxTokens || 16_000, window / 4) - Math.min(OVERHEAD, window / 4));
   }
 
-  /** The messages of the branch, then those that pi has not stored yet. */
+  /** The messages of the branch, including those before a compaction; then those that pi has not stored yet. */
   function pathOf(ctx: any, given: Row[]): Row[] {
-    const path = branch(ctx);
+    const entries: Row[] = ctx.sessionManager.getBranch();
+    const path: Row[] = entries.filter((entry) => entry.type === "message" && entry.message).map((entry) => entry.message);
     const keys = new Set(path.map(keyOf));
     const isOwn = (message: Row) => ["user", "assistant", "toolResult"].includes(message.role) && !keys.has(keyOf(message));
     return [...path, ...given.filter(isOwn)];
