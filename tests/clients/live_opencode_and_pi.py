@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 import httpx2
 
 from tests.clients.live_programs import SECONDS, AgentOfLines, Lines, LiveAgent
-from tests.clients.programs import agent_program, own_environment
+from tests.clients.programs import Person, agent_program, own_environment
 from tests.lcmsite.operating import eventually, free_port
 
 # What pi has for people at a terminal alone: its tree; and a result as long as a tool likes.
@@ -61,6 +60,30 @@ export default function (pi: any) {
   });
 }
 """
+
+
+def settings_of_opencode(url: str, *, window: int, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    """OpenCode's settings, with a model at this address of the API."""
+    model = {"name": "fake", "limit": {"context": window, "output": 4000}}
+    options = {"baseURL": url, "apiKey": "x", "headers": headers or {}}
+    return {
+        # OpenCode adds the schema itself where it is missing.
+        "$schema": "https://opencode.ai/config.json",
+        "model": "fake/fake",
+        "permission": {"*": "allow"},
+        "lsp": False,
+        "formatter": False,
+        # Its results are as long as they are.
+        "tool_output": {"max_lines": 100_000, "max_bytes": 1_000_000},
+        "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"fake": model}}},
+    }
+
+
+def models_of_pi(url: str, *, window: int, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    """Pi's list of models, with one at this address of the API."""
+    model = {"id": "fake", "contextWindow": window, "maxTokens": 4000}
+    fake = {"baseUrl": url, "api": "openai-completions", "apiKey": "x", "headers": headers or {}}
+    return {"providers": {"fake": {**fake, "models": [model]}}}
 
 
 @dataclass
@@ -139,22 +162,8 @@ class OpenCode(LiveAgent):
         return answer.json() if answer.content else None
 
     def _configure(self) -> None:
-        model = {"name": "fake", "limit": {"context": self.window, "output": 4000}}
-        options = {"baseURL": self.url, "apiKey": "x", "headers": self.headers}
-        settings = {
-            "$schema": "https://opencode.ai/config.json",
-            "model": "fake/fake",
-            "permission": {"*": "allow"},
-            "lsp": False,
-            "formatter": False,
-            # Its results are as long as they are.
-            "tool_output": {"max_lines": 100_000, "max_bytes": 1_000_000},
-            "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"fake": model}}},
-            **self.settings,
-        }
-        path = self.home / ".config/opencode/opencode.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(settings))
+        settings = settings_of_opencode(self.url, window=self.window, headers=self.headers)
+        Person(self.home).writes(".config/opencode/opencode.json", {**settings, **self.settings})
 
     def _is_served(self) -> bool:
         try:
@@ -218,14 +227,9 @@ class Pi(AgentOfLines):
         return dict(answer.get("data") or {})
 
     def _configure(self) -> None:
-        model = {"id": "fake", "contextWindow": self.window, "maxTokens": 4000}
-        fake = {"baseUrl": self.url, "api": "openai-completions", "apiKey": "x", "headers": self.headers}
-        files = {
-            "models.json": json.dumps({"providers": {"fake": {**fake, "models": [model]}}}),
-            "settings.json": json.dumps({"retry": {"baseDelayMs": 200}}),
-            "extensions/at_hand.ts": EXTENSION,
-        }
-        for name, text in files.items():
-            path = self.home / ".pi/agent" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        person = Person(self.home)
+        person.writes(".pi/agent/models.json", models_of_pi(self.url, window=self.window, headers=self.headers))
+        person.writes(".pi/agent/settings.json", {"retry": {"baseDelayMs": 200}})
+        extension = self.home / ".pi/agent/extensions/at_hand.ts"
+        extension.parent.mkdir(exist_ok=True)
+        extension.write_text(EXTENSION)

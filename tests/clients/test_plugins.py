@@ -6,13 +6,16 @@ What is said is in LCM, the model gets LCM's context, and without LCM the progra
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
+from tests.clients.live_opencode_and_pi import models_of_pi, settings_of_opencode
 from tests.clients.programs import Person, agent_program
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.factories import a_workspace
@@ -30,23 +33,12 @@ class Program:
 
     name: str
     settings: str
+    settings_with: Callable[..., dict[str, Any]]
     first: tuple[str, ...]
     more: tuple[str, ...]
     shell: ToolCall
     grep: str
     environment: dict[str, str]
-
-    def model(self, url: str) -> dict[str, object]:
-        if self.name == "pi":
-            model = {"id": "fake", "contextWindow": 100_000, "maxTokens": 4000}
-            fake = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "x", "models": [model]}
-            return {"providers": {"fake": fake}}
-        limits = {"name": "fake", "limit": {"context": 100_000, "output": 4000}}
-        options = {"baseURL": f"{url}/v1", "apiKey": "x"}
-        fake = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"fake": limits}}
-        # OpenCode adds the schema itself where it is missing.
-        own = {"$schema": "https://opencode.ai/config.json", "model": "fake/fake", "permission": {"bash": "allow"}}
-        return {**own, "provider": {"fake": fake}}
 
 
 OF_PI = ("--provider", "fake", "--model", "fake", "-p")
@@ -54,6 +46,7 @@ PROGRAMS = (
     Program(
         "pi",
         ".pi/agent/models.json",
+        models_of_pi,
         OF_PI,
         ("--continue", *OF_PI),
         ToolCall("bash", {"command": "echo PORT is 5433"}),
@@ -63,6 +56,7 @@ PROGRAMS = (
     Program(
         "opencode",
         ".config/opencode/opencode.json",
+        settings_of_opencode,
         ("run",),
         ("run", "--continue"),
         ToolCall("bash", {"command": "echo PORT is 5433", "description": "the port"}),
@@ -97,7 +91,7 @@ def test_a_session_is_recorded_assembled_and_survives_lcm(program, served_lcm, t
         return ran.stdout
 
     with Vendor() as vendor, serving(tmp_path / "agents") as mcp_url:
-        person.writes(program.settings, program.model(vendor.url))
+        person.writes(program.settings, program.settings_with(f"{vendor.url}/v1", window=100_000))
         before = (tmp_path / program.settings).read_bytes()
         connected = lcm("connect", program.name, "--yes", "--url", served_lcm.url, "--mcp-url", mcp_url)
         assert connected.exit_code == 0, connected.err
