@@ -22,8 +22,8 @@ from lcmsite.effective_settings import settings_in_force
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.event_log import MapRecord
 from retrieval.map.map_operator import MapOperator
-from retrieval.map.record.event_export import MapRecord
 
 DISCOVER, STORE, SUMMARIZE, DELEGATE = range(4)
 PURPOSES: Mapping[int, str] = {

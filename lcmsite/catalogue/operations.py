@@ -43,8 +43,8 @@ from retrieval.history import params as history
 from retrieval.history.project_history import ProjectHistory
 from retrieval.map import params as maps
 from retrieval.map.agentic_claims import AgenticClaims
+from retrieval.map.event_log import MapRecord
 from retrieval.map.map_operator import MapOperator
-from retrieval.map.record.event_export import MapRecord
 
 WRITE = KeyScope.WRITE
 ADMIN = KeyScope.ADMIN

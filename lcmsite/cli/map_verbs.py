@@ -20,11 +20,11 @@ from lcmsite.cli.catalogue_verbs import JSON_HELP, read_argument
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, verb
 from lcmsite.types import KeyScope
+from retrieval.map.event_log import MapRecord
+from retrieval.map.event_verification import verify_events
 from retrieval.map.item_queue import OPEN_STATES
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.output_schema import checked_schema
-from retrieval.map.record.event_export import MapRecord
-from retrieval.map.record.event_verification import verify_events
 from retrieval.map.submission import NO_RETENTION
 from retrieval.map.types import MapKind, MapRunRecord, MapState
 

@@ -7,7 +7,9 @@ claim. If another agent has claimed the item since, the fence is outdated and th
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -25,7 +27,6 @@ from retrieval.map.item_prompt import MOST_ANSWER_CHARACTERS, PLACE, refusal_of
 from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, queue_of
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.output_schema import SchemaCheck
-from retrieval.map.record_types import ClaimedItem, ClaimedItems, ClaimTerms, HeldItem, ItemOutcome
 from retrieval.map.run_output import finish_if_over
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState
 
@@ -39,6 +40,85 @@ _READ_ONLY = (
     "a term of the delegation, and the record of the run names it."
 )
 _FREE = "You may change what your own tools allow."
+
+
+@dataclass(frozen=True)
+class ClaimTerms:
+    """The terms on which an agent works on items of a run.
+
+    `grant` lets the agent read more than its items, by `lcm_expand_query` with the `grant_id`; without a grant, it may
+    read only its items. `read_only` forbids it to change anything outside LCM. LCM cannot enforce this; the agent must
+    follow it.
+    """
+
+    read_only: bool
+    retain: str
+    delegated_scope: str
+    kept_work: str
+    grant: GrantRecord | None
+    note: str
+
+
+@dataclass(frozen=True)
+class ClaimedItem:
+    """An item that is leased to one agent.
+
+    Every call about the item must pass its `fence`. `prompt` is the run's prompt with the item filled in.
+    `validation_errors` quotes the last refused output and its errors.
+    """
+
+    item_id: int
+    position: int
+    fence: int
+    leased_until: datetime
+    prompt: str
+    input: str
+    refused_answers: int
+    validation_errors: str
+
+
+@dataclass(frozen=True)
+class ClaimedItems:
+    """Claimed items of a run, their terms, and the schema of each output.
+
+    `open_items` counts the items of the run that are not finished. If items are open but none was claimed, they are
+    leased to others, or the run is paused: claim again later.
+    """
+
+    run_id: str
+    worker: str
+    items: tuple[ClaimedItem, ...]
+    open_items: int
+    output_schema: Mapping[str, Any]
+    max_attempts: int
+    terms: ClaimTerms
+
+
+@dataclass(frozen=True)
+class HeldItem:
+    """The lease of a claimed item after a heartbeat."""
+
+    item_id: int
+    run_id: str
+    position: int
+    fence: int
+    leased_until: datetime
+
+
+@dataclass(frozen=True)
+class ItemOutcome:
+    """The state of an item after it was completed or released.
+
+    `state` is `done`, `failed` after the last attempt, or `queued` for another attempt by any agent. `repeated`: the
+    same output was already recorded.
+    """
+
+    item_id: int
+    run_id: str
+    position: int
+    state: WorkState
+    attempts_left: int
+    repeated: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The states and records of map runs."""
+"""The states and records of map runs, and of their events."""
 
 from __future__ import annotations
 
@@ -153,3 +153,52 @@ class MapOutput:
     # The last position of this page, to continue after; absent at the end.
     next_position: int | None
     next_cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class MapEventRecord:
+    """One event of a map run; its `hash` also covers all earlier events of the run."""
+
+    run_id: str
+    seq: int
+    at: datetime
+    actor: str
+    event: MapEventKind
+    position: int | None
+    input_hash: str
+    output_hash: str
+    details: Mapping[str, Any]
+    previous_hash: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class MapExport:
+    """The result of an export; `heads` has the last hash of each run."""
+
+    lines: int
+    runs: int
+    heads: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class MapEventFinding:
+    """An error in one line of an exported record; lines are numbered from 1."""
+
+    line: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class MapVerification:
+    """The result of verifying an exported record: all findings counted, some listed."""
+
+    source: str
+    lines: int
+    runs: int
+    is_clean: bool
+    finding_count: int
+    by_code: Mapping[str, int]
+    findings: tuple[MapEventFinding, ...]
+    heads: Mapping[str, str]

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from retrieval.map.event_log import event_hash
-from retrieval.map.record_types import MapEventFinding, MapVerification
-from retrieval.map.types import MapEventKind
+from retrieval.map.types import MapEventFinding, MapEventKind, MapVerification
 
 # The maximum number of listed findings; all findings are counted.
 MOST_LISTED = 20

@@ -1,1 +1,0 @@
-"""Export the record of map runs to a file, and verify it from this file alone."""
