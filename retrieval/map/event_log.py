@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from django.db import transaction
 
+from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from retrieval.map.models import MapEvent, MapRun
 from retrieval.map.types import MapEventKind, MapEventRecord, MapExport
@@ -82,7 +83,7 @@ class MapRecord(Scoped):
         events = MapEvent.objects.filter(run_id__in=runs.values("run_id")).order_by("seq")
         if after_seq is not None:
             events = events.filter(seq__gt=after_seq)
-        found = [record_of(event) for event in events[:limit]]
+        found = [_record(event) for event in events[:limit]]
         if not found:
             # Either `after_seq` is the newest event, or there is no such run: then this raises NotFound.
             self.scope.find(runs, "map run", run_id, run_id=run_id)
@@ -97,7 +98,7 @@ class MapRecord(Scoped):
         heads: dict[str, str] = {}
         lines = 0
         for event in self._events(run_id):
-            file.write(json.dumps(line_of(event)).encode() + b"\n")
+            file.write(json.dumps(_line(event)).encode() + b"\n")
             heads[event.run_id] = bytes(event.hash).hex()
             lines += 1
         return MapExport(lines=lines, runs=len(heads), heads=heads)
@@ -110,26 +111,13 @@ class MapRecord(Scoped):
             yield from MapEvent.objects.filter(run_id=each).order_by("seq").iterator(chunk_size=_PORTION)
 
 
-def record_of(event: MapEvent) -> MapEventRecord:
-    """Build the record of an event, with its hashes in hexadecimal."""
-    return MapEventRecord(
-        run_id=event.run_id,
-        seq=event.seq,
-        at=event.at,
-        actor=event.actor,
-        event=MapEventKind(event.event),
-        position=event.position,
-        input_hash=bytes(event.input_hash).hex(),
-        output_hash=bytes(event.output_hash).hex(),
-        details=event.details,
-        previous_hash=bytes(event.previous_hash).hex(),
-        hash=bytes(event.hash).hex(),
-    )
+def _record(event: MapEvent) -> MapEventRecord:
+    return record_of(MapEventRecord, event, event=MapEventKind(event.event))
 
 
-def line_of(event: MapEvent) -> dict[str, Any]:
+def _line(event: MapEvent) -> dict[str, Any]:
     """The event as a JSON object, with the time in the format of the hashed text."""
-    return {**vars(record_of(event)), "at": _hashed_time(event.at)}
+    return {**vars(_record(event)), "at": _hashed_time(event.at)}
 
 
 def _hashed_time(at: datetime) -> str:
