@@ -9,8 +9,7 @@ from conversations.scope import Scope
 from retrieval.map.item_queue import claim_of_run
 from retrieval.map.models import MapRun
 from retrieval.map.run_output import finish_if_over
-from retrieval.map.submission import MapRequest, MapSubmission
-from retrieval.map.types import MapKind
+from retrieval.map.submission import MapSubmission
 from tests.factories import a_conversation
 
 SCHEMA = {
@@ -21,22 +20,32 @@ SCHEMA = {
 }
 
 
-def a_map_run(*, kind: str = "llm", items: int = 3, conversation_id: int | None = None, **terms: Any) -> MapRun:
+def a_map_run(
+    *,
+    kind: str = "llm",
+    items: int = 3,
+    input_file_id: str | None = None,
+    conversation_id: int | None = None,
+    **terms: Any,
+) -> MapRun:
     """A submitted map run over the numbers from 1, or over a file."""
     given = {
         "prompt": "Label {{item}}.",
         "model": "chat" if kind == "llm" else "",
         "retain": "the final word" if kind == "agentic" else "",
+        "concurrency": 8,
+        "max_attempts": 3,
+        "timeout_s": 60,
         **terms,
     }
-    request = MapRequest(
-        kind=MapKind(kind),
+    run = MapRun(
+        kind=kind,
         output_schema=SCHEMA,
-        items=None if "input_file_id" in terms else [{"n": n} for n in range(1, items + 1)],
         conversation_id=conversation_id or a_conversation("There is much to label.").conversation_id,
         **given,
     )
-    return MapSubmission(Scope(None, actor="test")).submit(request)
+    numbers = None if input_file_id else [{"n": n} for n in range(1, items + 1)]
+    return MapSubmission(Scope(None, actor="test")).submit(run, items=numbers, input_file_id=input_file_id)
 
 
 def completed(run: MapRun) -> MapRun:

@@ -65,12 +65,12 @@ class ItemCall:
             return failed
 
 
-def chosen_model(name: str, policy: ModelsPolicy | None = None) -> str:
+def chosen_model(name: str) -> str:
     """Return the model of this name or, if it is empty, the first configured model.
 
     Models in the chain of summarizers come first. Raises Invalid if the model is unknown, or none is configured.
     """
-    policy = policy or ModelsPolicy.from_settings()
+    policy = ModelsPolicy.from_settings()
     if name and name not in MODELS:
         raise Invalid(f"model: {name[:80]!r} is unknown; the models are {', '.join(MODELS)}.")
     chain = [each for each in chain_of(CompactionPolicy.from_settings().summarizer) if each in MODELS]

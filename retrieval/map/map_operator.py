@@ -20,7 +20,7 @@ from retrieval.map.event_log import record_event
 from retrieval.map.item_call import chosen_model
 from retrieval.map.item_queue import OPEN_STATES, STATEMENTS, pause_run, resume_run, sql_update, wake_workers
 from retrieval.map.models import MapItem, MapRun
-from retrieval.map.submission import MapRequest, MapSubmission
+from retrieval.map.submission import MapSubmission
 from retrieval.map.types import (
     ItemErrorKind,
     MapEventKind,
@@ -75,14 +75,15 @@ class MapOperator(Scoped):
         Raises Invalid; Invalid `no_model`, `no_retention` or `no_scope_reduction`; NotFound; TooLarge; Unavailable;
         Conflict if the idempotency key belongs to a run with other params.
         """
-        request = MapRequest(
-            kind=kind, prompt=prompt, output_schema=output_schema, input_file_id=input_file_id, items=items,
-            conversation_id=conversation_id, model=chosen_model(model) if kind is MapKind.LLM else "",
+        run = MapRun(
+            kind=kind, prompt=prompt, output_schema=output_schema, conversation_id=conversation_id,
+            model=chosen_model(model) if kind is MapKind.LLM else "",
             concurrency=concurrency, max_attempts=max_attempts, temperature=temperature, timeout_s=timeout_s,
             budget_tokens=budget_tokens, retain=retain, delegated_scope=delegated_scope, kept_work=kept_work,
             grant_id=grant_id, read_only=read_only, idempotency_key=idempotency_key, parent_run_id=parent_run_id,
         )  # fmt: skip
-        return self._submitted(request)
+        submitted = MapSubmission(self.scope).submit(run, items=items, input_file_id=input_file_id)
+        return self.get_run(run_id=submitted.pk)
 
     def get_run(self, *, run_id: str) -> MapRunRecord:
         """Get a map run with its progress. Raises NotFound."""
@@ -232,9 +233,6 @@ class MapOperator(Scoped):
         items = map(_item_record, found)
         shown = map(_without_texts, items) if is_quarantined(run.input_file_id) else items
         return Page(shown, more=bool(found) and len(found) < found[0].there)
-
-    def _submitted(self, request: MapRequest) -> MapRunRecord:
-        return self.get_run(run_id=MapSubmission(self.scope).submit(request).pk)
 
     def _found(self, run_id: str) -> MapRun:
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)

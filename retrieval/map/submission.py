@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from conversations.content.lossless_values import is_storable, require_names
 from conversations.errors import Conflict, Invalid, TooLarge
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, LargeFile
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scoped
 from retrieval.delegation.grants import Grants
 from retrieval.map.event_log import record_event
 from retrieval.map.input_items import MOST_INPUT_BYTES, hash_of_items, items_of_file, items_of_values
@@ -31,99 +31,70 @@ MOST_TERM_CHARACTERS = 10_000
 MOST_CONCURRENCY = 64
 MOST_ATTEMPTS = 10
 MOST_TIMEOUT_SECONDS = 600
+MOST_BUDGET_TOKENS = 2**60
+_LONGEST = {
+    "prompt": MOST_PROMPT_CHARACTERS,
+    **dict.fromkeys(("retain", "delegated_scope", "kept_work"), MOST_TERM_CHARACTERS),
+}
 _BATCH = 1000
 
 # The specification prescribes the wording of this error.
 NO_RETENTION = "Delegation without retention violates scope-reduction invariant."
 
 
-@dataclass(frozen=True, kw_only=True)
-class MapRequest:
-    """The parameters of a requested map run."""
+def _require_possible(run: MapRun, *, items: Sequence[Any] | None, input_file_id: str | None) -> None:
+    """Raise Invalid for errors that can be found without the database."""
+    if run.kind == MapKind.AGENTIC:
+        _require_terms(run)
+    if PLACE not in run.prompt:
+        raise Invalid(f"prompt must contain {PLACE}, which is replaced by the item.")
+    if run.budget_tokens is not None and run.budget_tokens > MOST_BUDGET_TOKENS:
+        raise Invalid(f"budget_tokens must be 1 to {MOST_BUDGET_TOKENS:,}.")
+    for name, most in _LONGEST.items():
+        text = getattr(run, name)
+        if len(text) > most or not is_storable(text):
+            raise Invalid(f"{name} must be at most {most:,} characters without NUL or lone surrogates.")
+    require_names(idempotency_key=run.idempotency_key)
+    if (input_file_id is None) == (items is None):
+        raise Invalid("Give either input_file_id or items, one of the two.")
+    if items is not None and run.conversation_id is None:
+        raise Invalid("items need conversation_id: input and output are kept as files of that conversation.")
 
-    kind: MapKind
-    prompt: str
-    output_schema: Mapping[str, Any]
-    input_file_id: str | None = None
-    items: Sequence[Any] | None = None
-    conversation_id: int | None = None
-    model: str = ""
-    concurrency: int = 8
-    max_attempts: int = 3
-    temperature: float | None = None
-    timeout_s: int = 60
-    budget_tokens: int | None = None
-    retain: str = ""
-    delegated_scope: str = ""
-    kept_work: str = ""
-    grant_id: str | None = None
-    read_only: bool = True
-    parent_run_id: str | None = None
-    idempotency_key: str | None = None
 
-    def require_possible(self) -> None:
-        """Raise Invalid for errors that can be found without the database."""
-        if self.kind is MapKind.AGENTIC:
-            self._require_terms()
-        if PLACE not in self.prompt:
-            raise Invalid(f"prompt must contain {PLACE}, which is replaced by the item.")
-        bounds = {
-            "concurrency": (self.concurrency, MOST_CONCURRENCY),
-            "max_attempts": (self.max_attempts, MOST_ATTEMPTS),
-            "timeout_s": (self.timeout_s, MOST_TIMEOUT_SECONDS),
-            "budget_tokens": (1 if self.budget_tokens is None else self.budget_tokens, 2**60),
-        }
-        for name, (value, most) in bounds.items():
-            if not 1 <= value <= most:
-                raise Invalid(f"{name} must be 1 to {most:,}.")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise Invalid("temperature must be 0 to 2.")
-        texts = {
-            "prompt": (self.prompt, MOST_PROMPT_CHARACTERS),
-            "retain": (self.retain, MOST_TERM_CHARACTERS),
-            "delegated_scope": (self.delegated_scope, MOST_TERM_CHARACTERS),
-            "kept_work": (self.kept_work, MOST_TERM_CHARACTERS),
-        }
-        for name, (text, most) in texts.items():
-            if len(text) > most or not is_storable(text):
-                raise Invalid(f"{name} must be at most {most:,} characters without NUL or lone surrogates.")
-        require_names(idempotency_key=self.idempotency_key)
-        if (self.input_file_id is None) == (self.items is None):
-            raise Invalid("Give either input_file_id or items, one of the two.")
-        if self.items is not None and self.conversation_id is None:
-            raise Invalid("items need conversation_id: input and output are kept as files of that conversation.")
-
-    def _require_terms(self) -> None:
-        if not self.retain.strip():
-            raise Invalid(NO_RETENTION, code="no_retention")
-        if self.grant_id is not None and not (self.delegated_scope.strip() and self.kept_work.strip()):
-            raise Invalid(
-                "With a grant, state what you hand over (delegated_scope) and what you still do yourself (kept_work).",
-                code="no_scope_reduction",
-            )
+def _require_terms(run: MapRun) -> None:
+    if not run.retain.strip():
+        raise Invalid(NO_RETENTION, code="no_retention")
+    if run.grant_id is not None and not (run.delegated_scope.strip() and run.kept_work.strip()):
+        raise Invalid(
+            "With a grant, state what you hand over (delegated_scope) and what you still do yourself (kept_work).",
+            code="no_scope_reduction",
+        )
 
 
 @dataclass(frozen=True)
-class MapSubmission:
-    """Stores requests as runs of one workspace."""
+class MapSubmission(Scoped):
+    """Stores new runs of one workspace."""
 
-    scope: Scope = EVERYTHING
+    def submit(self, run: MapRun, *, items: Sequence[Any] | None, input_file_id: str | None) -> MapRun:
+        """Store a new run with all of its items, or return the run of the idempotency key.
 
-    def submit(self, request: MapRequest) -> MapRun:
-        """Store a run with all of its items, or return the run of the idempotency key.
-
-        Raises Invalid, NotFound, TooLarge, Unavailable, and Conflict for a key that belongs to another run.
+        The input is either `items` or a stored file. Raises Invalid, NotFound, TooLarge, Unavailable, and
+        Conflict for a key that belongs to another run.
         """
-        request.require_possible()
-        checked_schema(request.output_schema)
-        if request.grant_id is not None:
-            Grants.from_settings(self.scope).usable(grant_id=request.grant_id)
-        conversation, file = self._places(request)
-        texts = self._texts(request, file)
-        workspace_id = conversation.workspace_id
-        if request.parent_run_id is not None:
-            self.scope.find(MapRun.objects.all(), "map run", request.parent_run_id, run_id=request.parent_run_id)
-        run = _row(request, texts, workspace_id)
+        _require_possible(run, items=items, input_file_id=input_file_id)
+        checked_schema(run.output_schema)
+        if run.grant_id is not None:
+            Grants.from_settings(self.scope).usable(grant_id=run.grant_id)
+        conversation, file = self._places(run.conversation_id, input_file_id)
+        texts = self._texts(items, file)
+        if run.parent_run_id is not None:
+            self.scope.find(MapRun.objects.all(), "map run", run.parent_run_id, run_id=run.parent_run_id)
+        run.run_id = f"map_{secrets.token_hex(8)}"
+        run.workspace_id = conversation.workspace_id
+        run.total = len(texts)
+        run.prompt_hash = hashlib.sha256(run.prompt.encode()).digest()
+        run.schema_hash = json_hash(run.output_schema)
+        run.input_hash = hash_of_items(texts)
         if (same := _same_run(run)) is not None:
             return same
         # The bytes are stored first, because the row of a file must not name missing bytes.
@@ -137,26 +108,26 @@ class MapSubmission:
             run.save(force_insert=True)
             for first in range(0, len(texts), _BATCH):
                 MapItem.objects.bulk_create(_items(run, texts[first : first + _BATCH], first))
-            self._record(run, request)
-            if request.kind is MapKind.LLM:
+            self._record(run)
+            if run.kind == MapKind.LLM:
                 wake_workers()
         return run
 
-    def _places(self, request: MapRequest) -> tuple[Conversation, LargeFile | None]:
+    def _places(self, conversation_id: int | None, input_file_id: str | None) -> tuple[Conversation, LargeFile | None]:
         """The conversation that owns the run's files, and the input file, if given."""
-        conversation = None if request.conversation_id is None else self.scope.conversation(request.conversation_id)
-        if request.input_file_id is None:
+        conversation = None if conversation_id is None else self.scope.conversation(conversation_id)
+        if input_file_id is None:
             assert conversation is not None, "items have a conversation"
             return conversation, None
-        file = self.scope.file(request.input_file_id)
+        file = self.scope.file(input_file_id)
         home = self.scope.conversation(file.conversation_id)
         if conversation is not None and conversation.workspace_id != home.workspace_id:
             raise Invalid("The input file belongs to another workspace than the conversation.")
         return conversation or home, file
 
-    def _texts(self, request: MapRequest, file: LargeFile | None) -> list[str]:
+    def _texts(self, items: Sequence[Any] | None, file: LargeFile | None) -> list[str]:
         if file is None:
-            return items_of_values(request.items or ())
+            return items_of_values(items or ())
         if (file.byte_size or 0) > MOST_INPUT_BYTES:
             raise TooLarge(f"An input has at most {MOST_INPUT_BYTES:,} bytes; give several runs a part each.")
         content = LargeFileService.from_settings(self.scope).read(file_id=file.file_id)
@@ -168,7 +139,7 @@ class MapSubmission:
             conversation, lines, file_name=f"{run_id}-input.jsonl", mime_type=MIME_TYPE
         )
 
-    def _record(self, run: MapRun, request: MapRequest) -> None:
+    def _record(self, run: MapRun) -> None:
         """Record the submission event and, for an agentic run, hashes of its terms."""
         hashes = {"prompt_hash": bytes(run.prompt_hash).hex(), "schema_hash": bytes(run.schema_hash).hex()}
         values: dict[str, Any] = {
@@ -179,7 +150,7 @@ class MapSubmission:
         }
         details = {"kind": run.kind, "items": run.total, "model": run.model, **hashes}
         record_event(event=MapEventKind.SUBMITTED, details=details, **values)
-        if request.kind is MapKind.AGENTIC:
+        if run.kind == MapKind.AGENTIC:
             terms: dict[str, Any] = {
                 f"{name}_hash": hashlib.sha256(text.encode()).hexdigest()
                 for name in ("retain", "delegated_scope", "kept_work")
@@ -187,34 +158,6 @@ class MapSubmission:
             }
             terms |= {"grant_id": run.grant_id, "read_only": run.read_only}
             record_event(event=MapEventKind.DELEGATED, details=terms, **values)
-
-
-def _row(request: MapRequest, texts: Sequence[str], workspace_id: int) -> MapRun:
-    return MapRun(
-        run_id=f"map_{secrets.token_hex(8)}",
-        workspace_id=workspace_id,
-        conversation_id=request.conversation_id,
-        kind=request.kind,
-        prompt=request.prompt,
-        output_schema=dict(request.output_schema),
-        model=request.model,
-        concurrency=request.concurrency,
-        max_attempts=request.max_attempts,
-        temperature=request.temperature,
-        timeout_s=request.timeout_s,
-        budget_tokens=request.budget_tokens,
-        retain=request.retain,
-        delegated_scope=request.delegated_scope,
-        kept_work=request.kept_work,
-        grant_id=request.grant_id,
-        read_only=request.read_only,
-        parent_run_id=request.parent_run_id,
-        idempotency_key=request.idempotency_key,
-        total=len(texts),
-        prompt_hash=hashlib.sha256(request.prompt.encode()).digest(),
-        schema_hash=json_hash(request.output_schema),
-        input_hash=hash_of_items(texts),
-    )
 
 
 def _items(run: MapRun, texts: Sequence[str], before: int) -> list[MapItem]:

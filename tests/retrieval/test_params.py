@@ -9,7 +9,9 @@ import pytest
 from conversations.errors import Invalid
 from conversations.param_fields import Params
 from retrieval import params
+from retrieval.map.params import SubmitMapParams
 
+RUN: dict[str, Any] = {"prompt": "Label {{item}}.", "output_schema": {}}
 RANGE = {"conversation_id": 1, "from_seq": 1, "to_seq": 3}
 NO_NUMBERS: list[Any] = [True, 1.5, "10", float("nan"), 10**30]
 
@@ -43,6 +45,11 @@ NO_NUMBERS: list[Any] = [True, 1.5, "10", float("nan"), 10**30]
         (params.ExpandQueryParams, {"question": "Which?"}, "depth", [0, 4, *NO_NUMBERS]),
         (params.ExpandQueryParams, {"question": "Which?"}, "token_cap", [1, 31, *NO_NUMBERS]),
         (params.ExpandQueryParams, {"question": "Which?"}, "ids", [["sum_1"] * 51, [7], "sum_1"]),
+        (SubmitMapParams, RUN, "concurrency", [0, 65, *NO_NUMBERS]),
+        (SubmitMapParams, RUN, "max_attempts", [0, 11, *NO_NUMBERS]),
+        (SubmitMapParams, RUN, "timeout_s", [0, 601, *NO_NUMBERS]),
+        (SubmitMapParams, RUN, "budget_tokens", [0, *NO_NUMBERS]),
+        (SubmitMapParams, RUN, "temperature", [-0.1, 2.1, float("nan"), True, "0.5"]),
     ],
 )
 def test_values_out_of_range_or_of_another_type_are_refused(
