@@ -10,6 +10,7 @@ from retrieval.map.item_queue import claim_of_run
 from retrieval.map.models import MapRun
 from retrieval.map.run_output import finish_if_over
 from retrieval.map.submission import MapSubmission
+from retrieval.map.types import MapState
 from tests.factories import a_conversation
 
 SCHEMA = {
@@ -53,6 +54,7 @@ def completed(run: MapRun) -> MapRun:
     while leases := claim_of_run(run_id=run.pk, worker="test", count=8, lease_seconds=30):
         for lease in leases:
             lease.complete(json.dumps({"label": f"label {lease.row.position}"}), actor="test")
-    assert finish_if_over(run.pk, actor="test")
+    finish_if_over(run.pk, actor="test")
     run.refresh_from_db()
+    assert run.state == MapState.COMPLETED
     return run

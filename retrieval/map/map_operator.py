@@ -20,7 +20,7 @@ from retrieval.map.event_log import record_event
 from retrieval.map.item_call import chosen_model
 from retrieval.map.item_queue import OPEN_STATES, STATEMENTS, pause_run, resume_run, sql_update, wake_workers
 from retrieval.map.models import MapItem, MapRun
-from retrieval.map.submission import MapSubmission
+from retrieval.map.submission import MOST_BUDGET_TOKENS, MapSubmission
 from retrieval.map.types import (
     ItemErrorKind,
     MapEventKind,
@@ -167,7 +167,7 @@ class MapOperator(Scoped):
                 code="quarantined",
             )
         if budget_tokens is not None:
-            if not 1 <= budget_tokens <= 2**60:
+            if budget_tokens > MOST_BUDGET_TOKENS:
                 raise Invalid("budget_tokens must be from 1 to 2**60.")
             run.budget_tokens = budget_tokens
             MapRun.objects.filter(pk=run.pk).update(budget_tokens=budget_tokens)

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,7 +91,6 @@ class MapWorker:
     slice_seconds: float
     lease_seconds: float
     most_calls: int
-    clock: Callable[[], float] = time.monotonic
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     _schemas: dict[str, SchemaCheck] = field(default_factory=dict, init=False)
 
@@ -130,10 +129,10 @@ class MapWorker:
         self._wake_next()
 
     def _work(self, threads: ThreadPoolExecutor) -> None:
-        until = self.clock() + self.slice_seconds
+        until = time.monotonic() + self.slice_seconds
         calls: Calls = {}
         ends: Future[None] | None = None
-        beat = looked = began = self.clock()
+        beat = looked = began = time.monotonic()
         # The time at which an outage of the database began. Results are kept for the duration of a lease.
         away_since: float | None = None
         try:
@@ -144,20 +143,20 @@ class MapWorker:
                         return
                     ended, _ = wait(calls, timeout=1.0, return_when=FIRST_COMPLETED)
                     self._record_ended(calls, ended)
-                    if self.clock() - looked > _SECONDS_BETWEEN_ENDS and (ends is None or ends.done()):
-                        looked = self.clock()
+                    if time.monotonic() - looked > _SECONDS_BETWEEN_ENDS and (ends is None or ends.done()):
+                        looked = time.monotonic()
                         ends = threads.submit(self._finish_runs_beside)
                     away_since = None
                 except Error as outage:
-                    away_since = away_since or self.clock()
-                    is_over = not calls or self.clock() - away_since > self.lease_seconds
+                    away_since = away_since or time.monotonic()
+                    is_over = not calls or time.monotonic() - away_since > self.lease_seconds
                     if is_over or not (isinstance(outage, OUTAGES) or _is_outage(outage)):
                         raise
                     logger.warning("database_away", work="MapItem", error=type(outage).__name__)
                     connection.close()
                     time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-                if self.clock() - beat > self.lease_seconds / 3:
-                    beat = self.clock()
+                if time.monotonic() - beat > self.lease_seconds / 3:
+                    beat = time.monotonic()
                     self._renew(calls)
         finally:
             for call in calls:
@@ -165,7 +164,7 @@ class MapWorker:
 
     def _claim(self, threads: ThreadPoolExecutor, calls: Calls, until: float, *, is_first: bool) -> None:
         """Claim items and start their calls, up to `most_calls` at once."""
-        while self.clock() < until and len(calls) < self.most_calls:
+        while time.monotonic() < until and len(calls) < self.most_calls:
             lease = claim_next(worker=self.name, lease_seconds=self.lease_seconds)
             if lease is None:
                 return

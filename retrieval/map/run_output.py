@@ -24,15 +24,15 @@ MIME_TYPE = "application/jsonl"
 _PAGE = 500
 
 
-def finish_if_over(run_id: str, *, actor: str) -> bool:
-    """Finish the run if all of its items have ended; return whether it was finished.
+def finish_if_over(run_id: str, *, actor: str) -> None:
+    """Finish the run if all of its items have ended.
 
     One transaction stores the rows of the files, the message, the state and the event, so a crash leaves all of them or
     none. The bytes of the files are stored before it, under their hash.
     """
     run = MapRun.objects.select_related("conversation", "input_file__conversation").get(pk=run_id)
     if not _is_over(run):
-        return False
+        return
     retries = run.events.filter(event=MapEventKind.RETRIED).count()
     done = run.items.filter(state=WorkState.DONE).count()
     failed = run.items.filter(state=WorkState.FAILED).count()
@@ -42,7 +42,7 @@ def finish_if_over(run_id: str, *, actor: str) -> bool:
         run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
         # Another worker may have finished the run meanwhile, or failed items may have been retried and ended again.
         if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
-            return False
+            return
         files = LargeFileService.from_settings()
         run.output_file = files.describe(output) if output else None
         run.failures_file = files.describe(failures) if failures else None
@@ -77,7 +77,6 @@ def finish_if_over(run_id: str, *, actor: str) -> bool:
                     )
                 ],
             )
-    return True
 
 
 def _is_over(run: MapRun) -> bool:
