@@ -36,7 +36,6 @@ from retrieval.ids import Named, named, names_in
 from retrieval.types import ItemKind
 
 DEEPEST = 3
-MOST_IDS = 50
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
 # The hint recommends direct reading if it costs at most this share of an expansion's tokens, and this many calls.
@@ -164,7 +163,7 @@ class Delegation:
         result = self.engine.grep(
             query=query[: self.engine.policy.max_query_length], conversation_id=conversation_id, limit=_MOST_FOUND
         )
-        return to_be_read(result.matches)[:MOST_IDS]
+        return to_be_read(result.matches)
 
     def _workspace_of(self, item_ids: Sequence[str]) -> int:
         if self.engine.scope.workspace_id is not None:

@@ -8,10 +8,10 @@ they stay used.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
-from conversations.scope import EVERYTHING, Scope
+from conversations.scope import Scoped
 from conversations.sql import load
 from conversations.store.pages import after_row
 from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
@@ -54,40 +54,32 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class Grants:
+class Grants(Scoped):
     """The grants of one workspace or, for the site administrator, of all."""
-
-    scope: Scope = EVERYTHING
-    now: Callable[[], datetime] = timezone.now
-
-    @classmethod
-    def from_settings(cls, scope: Scope = EVERYTHING) -> Grants:
-        return cls(scope=scope)
 
     def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
         """List grants (permissions to read texts for one question), newest first."""
-        now = self.now()
         grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
         if before_grant is not None:
             last = self._found(before_grant)
             grants = grants.filter(after_row(field="created_at", moment=last.created_at, key=last.grant_id))
-        return [_record(grant, now) for grant in grants[:limit]]
+        return [_record(grant) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
         """Get a grant: what it allows, what was read with it, what was refused."""
-        return _record(self._found(grant_id), self.now())
+        return _record(self._found(grant_id))
 
     def revoke_grant(self, *, grant_id: str) -> GrantRecord:
         """Revoke a grant: work in progress can read nothing more with it."""
         found = self._found(grant_id)
-        Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=self.now())
+        Grant.objects.filter(pk=found.pk, revoked_at=None).update(revoked_at=timezone.now())
         return self.get_grant(grant_id=grant_id)
 
     def issue(
         self, *, workspace_id: int, question: str, item_ids: Sequence[str], depth: int, token_cap: int, seconds: int
     ) -> GrantRecord:
         """Create a grant for these items; the caller has checked access to them."""
-        now = self.now()
+        now = timezone.now()
         forgotten = Grant.objects.filter(workspace_id=workspace_id, expires_at__lt=now - KEPT)
         Grant.objects.filter(pk__in=list(forgotten.values_list("pk", flat=True)[:_MOST_REMOVED])).delete()
         grant = Grant.objects.create(
@@ -100,7 +92,7 @@ class Grants:
             created_at=now,
             expires_at=now + timedelta(seconds=seconds),
         )
-        return _record(grant, now)
+        return _record(grant)
 
     def usable(self, *, grant_id: str) -> GrantRecord:
         """Return the grant if it is active; otherwise count and raise the refusal."""
@@ -109,7 +101,7 @@ class Grants:
         except NotFound as refusal:
             # The refusal is counted on the grant, so its workspace sees that another workspace tried to use it.
             raise self.count_refusal(grant_id=grant_id, refusal=refusal) from None
-        record = _record(grant, self.now())
+        record = _record(grant)
         self._require(record)
         return record
 
@@ -121,7 +113,7 @@ class Grants:
         """
         with transaction.atomic():
             grant = Grant.objects.select_for_update().get(pk=grant_id)
-            record = _record(grant, self.now())
+            record = _record(grant)
             tokens = min(wanted, record.tokens_left)
             if record.state is GrantState.ACTIVE:
                 Grant.objects.filter(pk=grant_id).update(tokens_used=F("tokens_used") + tokens, reads=F("reads") + 1)
@@ -152,10 +144,10 @@ class Grants:
         return grant
 
 
-def _record(grant: Grant, now: datetime) -> GrantRecord:
+def _record(grant: Grant) -> GrantRecord:
     if grant.revoked_at is not None:
         state = GrantState.REVOKED
-    elif grant.expires_at <= now:
+    elif grant.expires_at <= timezone.now():
         state = GrantState.EXPIRED
     elif grant.token_cap - grant.tokens_used < LEAST_ROOM:
         state = GrantState.EXCEEDED

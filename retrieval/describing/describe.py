@@ -159,10 +159,7 @@ def _file(file: LargeFile) -> Description:
 
 def _run(run_id: str, *, scope: Scope) -> Description:
     """Describe a compaction run: its outcome, and the summaries it made."""
-    runs = scope.narrow(CompactionRun.objects.all())
-    run = runs.filter(run_id=run_id).first() if run_id.isprintable() else None
-    if run is None:
-        raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
+    run = scope.find(CompactionRun.objects.all(), "run", run_id, run_id=run_id)
     values = {"conversation_id": run.conversation_id, "run_id": run_id, "most": MOST_IN_MANIFEST}
     made = [outline(row) for row in rows(STATEMENTS["made_by_run"], values)]
     return Description(
