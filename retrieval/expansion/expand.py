@@ -18,15 +18,13 @@ from conversations.sql import rows, snapshot
 from conversations.store.cursors import bad_cursor, read_cursor, unsigned_values, write_cursor
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
-from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
+from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
-# One statement lists as many messages as a page holds with TOKENS_A_MESSAGE tokens each, at least FEWEST_AT_ONCE.
-FEWEST_AT_ONCE, TOKENS_A_MESSAGE = 64, 128
-_MORE = "There is more: expand with the same arguments and this cursor."
+MORE = "There is more: expand with the same arguments and this cursor."
 _REFUSAL = (
     "This is not a cursor that expand gave for the same arguments, or it was changed, or what it goes through has "
     "changed"
@@ -88,7 +86,7 @@ class Expansion:
         number, seq = Named(described.kind, described.id).number, described.first_seq or 0
         entry = Entry(seq, 1, "", number, described.token_count or 0, 0, described.id)
         filling = self._filling([described.id] if described.quarantined else ())
-        [item], following = filling.filled(iter([entry]), position, self._cap(token_cap))
+        [item], following = filling.filled(iter([entry]), position, self.policy.expand_cap(token_cap))
         given = {name: getattr(item, name) for name in _OF_A_PAGE}
         return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
@@ -107,7 +105,7 @@ class Expansion:
         request = Request(summary_id, depth, include_messages)
         outline = below(root, depth=depth, include_messages=include_messages)
         filling = self._filling(withheld_in([root.conversation_id]))
-        page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
+        page = self._page(outline, filling, request.position(cursor), self.policy.expand_cap(token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
             # Creating a summary marks the conversation as used. If that was today, it need not be marked again.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
@@ -116,7 +114,7 @@ class Expansion:
             conversation_id=root.conversation_id,
             depth=depth,
             include_messages=include_messages,
-            token_cap=self._cap(token_cap),
+            token_cap=self.policy.expand_cap(token_cap),
             cursor=request.cursor(page.following) if page.following is not None else None,
             messages_below=root.descendant_count,
             note=_note(root, request, page),
@@ -149,7 +147,7 @@ class Expansion:
             # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
-            page = self._page(outline, filling, request.position(cursor), self._cap(token_cap), keep_ends)
+            page = self._page(outline, filling, request.position(cursor), self.policy.expand_cap(token_cap), keep_ends)
         stretch.conversation.note_use()
         following = None if page.following is None else request.cursor(page.following)
         return RangeExpansion(
@@ -159,14 +157,11 @@ class Expansion:
             depth=depth,
             include_messages=include_messages,
             only_messages=only_messages,
-            token_cap=self._cap(token_cap),
+            token_cap=self.policy.expand_cap(token_cap),
             cursor=following,
-            note=_MORE if following is not None else stretch.beyond_the_end,
+            note=MORE if following is not None else stretch.beyond_the_end,
             **_shared_fields(page),
         )
-
-    def _cap(self, token_cap: int | None) -> int:
-        return min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
 
     def _filling(self, withheld: Collection[str]) -> Filling[Entry]:
         return Filling(self.tokens, partial(items_of, withheld=withheld))
@@ -174,18 +169,13 @@ class Expansion:
     def _page(
         self, outline: Outline, filling: Filling[Entry], position: Position[Key], cap: int, keep_ends: bool
     ) -> _Page:
-        at_once = max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE)
-        if not outline.is_shallow:
-            at_once = min(at_once, READ_AT_ONCE)
-        items, following = filling.filled(outline.entries(start=position.key, at_once=at_once), position, cap)
+        items, following = filling.filled(outline.entries(start=position.key, cap=cap), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:
             # There is no next page, or it only has the rest of the last item.
             return _Page(items, following)
         end = filling.beginning_of(last, cap // 2)
-        items, following = filling.filled(
-            outline.entries(start=position.key, at_once=at_once), position, cap - end.tokens
-        )
+        items, following = filling.filled(outline.entries(start=position.key, cap=cap), position, cap - end.tokens)
         # With fewer tokens for it, this part of the page ends at the same position or earlier.
         begins = following.key.seq if following is not None else last.seq
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
@@ -219,4 +209,4 @@ def _note(root: Summary, request: Request, page: _Page) -> str | None:
     if not request.include_messages and root.kind == SummaryKind.LEAF:
         made_from = counted(root.descendant_count, "message")
         return f"This summary was made from {made_from}; give include_messages to read them."
-    return _MORE if page.following is not None else None
+    return MORE if page.following is not None else None

@@ -11,17 +11,14 @@ from conversations.fast.records import record
 from conversations.sql import load, rows, texts
 from conversations.store.read import messages_of
 from conversations.types import MessageRecord, SummaryKind
-from retrieval.expansion.outline import Entry
+from retrieval.expansion.outline import READ_AT_ONCE, Entry
 from retrieval.slices import Slice, as_json, cost_of, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
-
-# The maximum number of rows read at once; a page may end before the last, because entries do not count parts' tokens.
-READ_AT_ONCE = 1000
 
 _SQL = load("retrieval/expand.sql")
 
 
-def items_of(entries: Sequence[Entry], *, withheld: Collection[str] = ()) -> list[ExpandedItem]:
+def items_of(entries: Sequence[Entry], *, withheld: Collection[str]) -> list[ExpandedItem]:
     """Read one item for each entry; items in `withheld` have no text."""
     message_ids = [entry.message_id for entry in entries if entry.message_id is not None]
     messages = {each.message_id: each for each in messages_of(message_ids)} if message_ids else {}
@@ -33,7 +30,7 @@ def items_of(entries: Sequence[Entry], *, withheld: Collection[str] = ()) -> lis
         else _message(entry, messages[entry.message_id])
         for entry in entries
     ]
-    return [_without_text(item) if item.id in withheld else item for item in items] if withheld else items
+    return [_without_text(item) if item.id in withheld else item for item in items]
 
 
 def _without_text(item: ExpandedItem) -> ExpandedItem:

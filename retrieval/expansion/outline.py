@@ -12,6 +12,10 @@ from conversations.models import Summary
 from conversations.sql import load, rows
 from retrieval.describing.ranges import Range
 
+# The maximum number of rows read at once.
+READ_AT_ONCE = 1000
+# One statement lists as many messages as a page holds with _TOKENS_A_MESSAGE tokens each, at least _FEWEST_AT_ONCE.
+_FEWEST_AT_ONCE, _TOKENS_A_MESSAGE = 64, 128
 # The next window is this many times as wide if the one before had few entries.
 _WIDENING = 4
 UNLIMITED = 2**30
@@ -68,13 +72,16 @@ class Outline:
         values = {**self.values, "from": begin, "upto": upto, "most": most}
         return sorted(Entry(*row) for row in rows(self.statement, values, binary=True))
 
-    def entries(self, *, start: Key, at_once: int) -> Iterator[Entry]:
+    def entries(self, *, start: Key, cap: int) -> Iterator[Entry]:
         """Yield the entries from `start` on, in order, reading lazily.
 
-        `at_once` is the number of messages to read with one statement.
+        One statement reads about as many messages as a page of `cap` tokens has.
         """
-        # For a deep outline, a statement visits all messages of its window, so the first window is narrow.
-        window = UNLIMITED if self.is_shallow else at_once
+        at_once = max(_FEWEST_AT_ONCE, cap // _TOKENS_A_MESSAGE)
+        window = UNLIMITED
+        if not self.is_shallow:
+            # A statement visits all messages of its window, so the first window is narrow.
+            window = at_once = min(at_once, READ_AT_ONCE)
         begin = max(start.seq, self.first_seq)
         while begin <= self.last_seq:
             upto = min(self.last_seq, begin + window - 1)

@@ -17,7 +17,7 @@ from conversations.models import Project
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from retrieval.history import session_search
-from retrieval.history.session_expansion import SessionOpening
+from retrieval.history.session_expansion import session_page
 from retrieval.history.timelines import entries, project_named, projects_of, session_before
 from retrieval.history.types import ProjectOutline, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
 from retrieval.policy import RetrievalPolicy
@@ -83,12 +83,15 @@ class ProjectHistory:
         all messages below, byte for byte. A page has at most `token_cap` tokens, and `next_cursor` continues exactly
         where it stopped. Raises NotFound; Invalid `bad_cursor` for a cursor of another expansion.
         """
-        return SessionOpening(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
+        return session_page(
             summary_id=summary_id,
             depth=depth,
             include_messages=include_messages,
             token_cap=token_cap,
             cursor=cursor,
+            policy=self.policy,
+            tokens=self.tokens,
+            scope=self.scope,
         )
 
     def session_ago(self, *, conversation_id: int, sessions_ago: int = 1) -> SessionAgo:

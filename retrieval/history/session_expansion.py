@@ -11,11 +11,11 @@ from compaction.history.types import HistoryKind
 from compaction.sources import withheld_in
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.models import Conversation
-from conversations.scope import EVERYTHING, Scope, not_found
+from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
-from retrieval.expansion.expand import FEWEST_AT_ONCE, TOKENS_A_MESSAGE
-from retrieval.expansion.expanded_items import READ_AT_ONCE, Filling, Position, items_of
+from retrieval.expansion.expand import MORE
+from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
@@ -23,7 +23,6 @@ from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/history/expansion.sql")
 _KINDS = tuple(HistoryKind)
-_MORE = "There is more: expand with the same arguments and this cursor."
 _MISMATCH = "This is not a cursor that expand_session gave for the same arguments, or it was changed"
 _FIRST = Key(0, -(2**31))
 
@@ -84,7 +83,7 @@ class Walk:
     nodes: Sequence[Node]
     depth: int
     include_messages: bool
-    at_once: int
+    cap: int
 
     def entries(self, start: PastKey) -> Iterator[PastEntry]:
         """Yield the items from `start` on, reading lazily."""
@@ -96,9 +95,7 @@ class Walk:
                 yield PastEntry(key, node.token_count, node)
             if node.depth == 0 and node.level < self.depth:
                 begins = start.below if step == start.step else _FIRST
-                outline = self._outline(node)
-                at_once = self.at_once if outline.is_shallow else min(self.at_once, READ_AT_ONCE)
-                for entry in outline.entries(start=begins, at_once=at_once):
+                for entry in self._outline(node).entries(start=begins, cap=self.cap):
                     yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)
 
     def _outline(self, session: Node) -> Outline:
@@ -113,48 +110,48 @@ class Walk:
         return Outline(session.summary_id, 1, session.last_seq, is_shallow, _SQL["below_session"], values)
 
 
-@dataclass(frozen=True)
-class SessionOpening:
-    """Reads the sources of session, arc and epoch summaries, in pages."""
-
-    policy: RetrievalPolicy
-    tokens: TokenEstimator
-    scope: Scope = EVERYTHING
-
-    def page(
-        self, *, summary_id: str, depth: int, include_messages: bool, token_cap: int | None, cursor: str | None
-    ) -> SessionExpansion:
-        """See `ProjectHistory.expand_session`."""
-        cap = min(token_cap or self.policy.max_expand_tokens, self.policy.max_expand_tokens)
-        request = repr((summary_id, depth, include_messages))
-        position = _position(cursor, request)
-        with snapshot():
-            root = _root(summary_id, self.scope)
-            levels = UNLIMITED if depth < 0 else depth
-            nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
-            walk = Walk(nodes, levels, include_messages, max(FEWEST_AT_ONCE, cap // TOKENS_A_MESSAGE))
-            hidden = withheld_sessions(root.workspace_id)
-            withheld = withheld_in(node.conversation_id for node in nodes)
-            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
-            items, following = filling.filled(walk.entries(position.key), position, cap)
-        given = tuple(item for item in items if isinstance(item, HistoryItem))
-        used = {item.conversation_id for item in given if item.conversation_id is not None}
-        Conversation.objects.filter(pk__in=used).mark_used()
-        after = None if following is None else [*following.key, following.content_offset, following.parts_offset]
-        return SessionExpansion(
-            summary_id=summary_id,
-            kind=_KINDS[root.depth],
-            project=root.project,
-            depth=depth,
-            include_messages=include_messages,
-            items=given,
-            tokens=sum(item.tokens for item in given),
-            token_cap=cap,
-            truncated=following is not None,
-            cursor=None if after is None else write_cursor(after, of="expand_session", request=request),
-            superseded_by=root.superseded_by,
-            note=_MORE if following is not None else None,
-        )
+def session_page(
+    *,
+    summary_id: str,
+    depth: int,
+    include_messages: bool,
+    token_cap: int | None,
+    cursor: str | None,
+    policy: RetrievalPolicy,
+    tokens: TokenEstimator,
+    scope: Scope,
+) -> SessionExpansion:
+    """See `ProjectHistory.expand_session`."""
+    cap = policy.expand_cap(token_cap)
+    request = repr((summary_id, depth, include_messages))
+    position = _position(cursor, request)
+    with snapshot():
+        root = _root(summary_id, scope)
+        levels = UNLIMITED if depth < 0 else depth
+        nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
+        hidden = withheld_sessions(root.workspace_id)
+        withheld = withheld_in(node.conversation_id for node in nodes)
+        filling: Filling[PastEntry] = Filling(tokens, lambda batch: _items_of(batch, hidden, withheld))
+        entries = Walk(nodes, levels, include_messages, cap).entries(position.key)
+        items, following = filling.filled(entries, position, cap)
+    given = tuple(item for item in items if isinstance(item, HistoryItem))
+    used = {item.conversation_id for item in given if item.conversation_id is not None}
+    Conversation.objects.filter(pk__in=used).mark_used()
+    after = None if following is None else [*following.key, following.content_offset, following.parts_offset]
+    return SessionExpansion(
+        summary_id=summary_id,
+        kind=_KINDS[root.depth],
+        project=root.project,
+        depth=depth,
+        include_messages=include_messages,
+        items=given,
+        tokens=sum(item.tokens for item in given),
+        token_cap=cap,
+        truncated=following is not None,
+        cursor=None if after is None else write_cursor(after, of="expand_session", request=request),
+        superseded_by=root.superseded_by,
+        note=MORE if following is not None else None,
+    )
 
 
 def _root(summary_id: str, scope: Scope) -> Root:
