@@ -206,11 +206,11 @@ class ContextAssembler:
 
     def _budget(self, conversation: Conversation | None, requested: int | None) -> tuple[int, BudgetSource]:
         """The token budget of a prompt, and where it is set."""
-        if conversation is not None:
-            return _budget(conversation, self.policy.overridden(conversation.overrides), requested)
         if requested is not None:
             return requested, BudgetSource.REQUEST
-        return self.policy.model_token_budget, BudgetSource.SETTINGS
+        overrides = {} if conversation is None else conversation.overrides
+        source = BudgetSource.CONVERSATION if "model_token_budget" in overrides else BudgetSource.SETTINGS
+        return self.policy.overridden(overrides).model_token_budget, source
 
     @contextmanager
     def _snapshot(
@@ -236,12 +236,11 @@ class ContextAssembler:
         reserve: int,
         query: str | None,
     ) -> AssembledContext:
-        policy = self.policy.overridden(conversation.overrides)
-        tokens, source = _budget(conversation, policy, budget)
+        tokens, source = self._budget(conversation, budget)
         room = tokens - reserve
         if room < 1:
             raise Invalid(f"reserve: a budget of {tokens} less {reserve} leaves {room} tokens; give a smaller reserve.")
-        window = read_window(slots, budget=room, policy=policy)
+        window = read_window(slots, budget=room, policy=self.policy.overridden(conversation.overrides))
         groups = window.groups
         if hits:
             shortening = Shortening(lexemes, budget=room, count=TokenEstimator.from_settings().count)
@@ -267,10 +266,3 @@ class ContextAssembler:
 def _in_format(context: AssembledContext, wanted: MessageFormat) -> AssembledContext:
     """Render the context as messages of this format; its `items` become empty."""
     return replace(context, items=(), format=wanted, **vars(RENDERERS[wanted](context.items)))
-
-
-def _budget(conversation: Conversation, policy: CompactionPolicy, requested: int | None) -> tuple[int, BudgetSource]:
-    if requested is not None:
-        return requested, BudgetSource.REQUEST
-    own = "model_token_budget" in conversation.overrides
-    return policy.model_token_budget, BudgetSource.CONVERSATION if own else BudgetSource.SETTINGS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compaction.planning.planner import MAX_ATOM_MESSAGES, TAIL_REACH, sum_tokens
@@ -47,13 +47,13 @@ class SlotPage:
 
     slots: list[Candidate]
     # System messages before these slots, and the newest question of the whole context.
-    before: list[Candidate] = field(default_factory=list)
+    before: list[Candidate]
     # The hits of the query, and the summaries that replace hits in the context, each with the id of the hit.
-    sought: list[Candidate] = field(default_factory=list)
-    standing_for: list[tuple[Candidate, int]] = field(default_factory=list)
-    near: list[Candidate] = field(default_factory=list)
-    withheld: frozenset[str] = frozenset()
-    summaries: int = 0
+    sought: list[Candidate]
+    standing_for: list[tuple[Candidate, int]]
+    near: list[Candidate]
+    withheld: frozenset[str]
+    summaries: int
 
 
 class ContextSlots(Protocol):
@@ -79,7 +79,7 @@ class StoredContext:
 
     # The row was read in the same snapshot as the slots.
     conversation: Conversation
-    sought: Sequence[int] = ()
+    sought: Sequence[int]
     moment: None = None
 
     @property

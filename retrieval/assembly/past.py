@@ -39,7 +39,7 @@ class PastContext:
     moment: Moment
     whole: SlotPage
     # The ranges of seqs that were not on the path to the head of that moment.
-    off_path: str = WHOLE.inactive
+    off_path: str
 
     @cached_property
     def counters(self) -> Counters:
@@ -77,7 +77,7 @@ class PastContext:
         return frozenset(slot.message_id for slot in self.whole.slots if slot.message_id is not None)
 
 
-def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int] = ()) -> PastContext:
+def past_context(conversation: Conversation, *, as_of: int | str | datetime, sought: Sequence[int]) -> PastContext:
     """Read the context as of a seq, a time or a run.
 
     Raises Invalid for any other value and for a seq after the last message. Raises NotFound for a run that is not one

@@ -51,7 +51,7 @@ def recall_section(
     limit: int,
     fresh_messages: int,
     count: Callable[[str], int],
-    withheld: Collection[str] = (),
+    withheld: Collection[str],
 ) -> Section:
     """Write the section within `limit` tokens, with the newest summaries that fit.
 
