@@ -17,7 +17,7 @@ from conversations.models import Project
 from conversations.scope import Scope
 from conversations.types import ParentLink
 from retrieval.history.session_excerpts import Excerpt, excerpt
-from retrieval.history.session_search import best
+from retrieval.history.session_search import best, words_of
 from retrieval.history.timelines import entries
 from retrieval.history.types import PastSection, TimelineEntry
 from retrieval.search.rank_fusion import LONG_WEIGHT, fused
@@ -81,9 +81,9 @@ def past_section(
     scope: Scope,
     limit: int,
     count: Callable[[str], int],
-    query: str | None = None,
-    question: Question | None = None,
-    excluding: int | None = None,
+    query: str | None,
+    question: Question | None,
+    excluding: int | None,
 ) -> PastSection:
     """Write the section within `limit` tokens, for a project or the whole scope.
 
@@ -133,7 +133,7 @@ def _matches(
     """Find the entries whose words match the query, best first."""
     if query is None or not query.strip():
         return []
-    found = best(query, scope=scope, project=project, limit=MOST_MATCHES)
+    found = best(words_of(query), scope=scope, project=project, limit=MOST_MATCHES)
     known = {each.id: each for each in past}
     missing = [each.summary_id for each in found if each.summary_id not in known and each.conversation_id != excluding]
     if missing:

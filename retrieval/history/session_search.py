@@ -13,6 +13,7 @@ from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
 from retrieval.history.types import SessionMatch, SessionMatches
 from retrieval.policy import RetrievalPolicy
+from retrieval.search.filters import all_of
 from retrieval.search.prepare import lexed_terms
 from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
 from retrieval.search.query.parser import ParsedQuery, parse
@@ -64,20 +65,17 @@ def words_of(query: str) -> IndexedQuery:
 
 
 def best(
-    query: str,
+    words: IndexedQuery,
     *,
     scope: Scope,
-    project: Project | None = None,
+    project: Project | None,
     kind: HistoryKind | None = None,
     offset: int = 0,
     limit: int,
 ) -> list[Found]:
     """Find the best matches; no matches if no word of the query is indexed."""
-    words = words_of(query)
     if not words.terms:
         return []
-    project_id = None if project is None else project.project_id
-    hidden = withheld_sessions(scope.workspace_id)
     conditions = {
         "s.workspace_id = %(workspace_id)s": scope.workspace_id is not None,
         "p.project_id = %(project_id)s": project is not None,
@@ -85,16 +83,16 @@ def best(
     }
     values = {
         "workspace_id": scope.workspace_id,
-        "project_id": project_id,
+        "project_id": None if project is None else project.project_id,
         "depth": None if kind is None else kind.depth,
         "terms": texts(words.terms),
-        "hidden": texts(hidden),
+        "hidden": texts(withheld_sessions(scope.workspace_id)),
         "excluded": " | ".join(f"({each})" for each in words.excluded),
         "offset": offset,
         "limit": limit,
     }
     statement = _SQL["best"].format(
-        conditions=" AND ".join(each for each, is_set in conditions.items() if is_set) or "true",
+        conditions=all_of(conditions),
         excluding="NOT content_tsv @@ %(excluded)s::tsquery" if words.excluded else "true",
     )
     return [Found(*row) for row in rows(statement, values)]
@@ -120,7 +118,7 @@ def search(
             raise param_error(
                 "query", "There is no word to search for in this; give at least one that is not excluded."
             )
-        found = best(query, scope=scope, project=project, kind=kind, offset=offset, limit=limit + 1)
+        found = best(words, scope=scope, project=project, kind=kind, offset=offset, limit=limit + 1)
         is_relaxed = not found or found[0].complete < A_HANDFUL
         if not is_relaxed:
             found = [each for each in found if each.is_complete]

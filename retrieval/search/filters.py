@@ -221,14 +221,14 @@ class Filters:
             # With IS TRUE, the planner cannot use an index for this condition.
             owned = f"({owned}) IS TRUE"
         only = table.only if self.at is None else table.only_then
-        return _all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
+        return all_of({owned: True, only: True, **self._conditions(table), self.costly_of(table): costly})
 
     def costly_of(self, table: Searchable) -> str:
         """The SQL conditions on the parts of messages."""
         if table is not MESSAGES:
             return "true"
         finds_tool = bool(self.request.tool_names) and self.of_tools is None
-        return _all_of({_SQL["has_part"]: self.request.part_types, _SQL["of_tool"]: finds_tool})
+        return all_of({_SQL["has_part"]: self.request.part_types, _SQL["of_tool"]: finds_tool})
 
     @property
     def _owned(self) -> str:
@@ -273,6 +273,6 @@ def key_values(key: Key | None) -> dict[str, Any]:
     return {"key_place": bigint(key[0]), "key_rank": bigint(key[1]), "key_id": key[2]}
 
 
-def _all_of(conditions: Mapping[str, Any]) -> str:
+def all_of(conditions: Mapping[str, Any]) -> str:
     """Join the conditions that are set with AND; `true` if none is set."""
     return " AND ".join(each for each, is_set in conditions.items() if is_set and each != "true") or "true"

@@ -19,7 +19,7 @@ from django.db import OperationalError, connection, transaction
 from conversations.errors import LcmError
 from conversations.scope import Scope, not_found
 from conversations.sql import array, bigint, load, rows, snapshot, texts
-from retrieval.search.filters import IN_WORKSPACE, Filters
+from retrieval.search.filters import IN_WORKSPACE, Filters, all_of
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
@@ -163,9 +163,8 @@ def _extent(request: SearchRequest, scope: Scope) -> Extent:
         "conversation_id = %(conversation_id)s": conversation_id is not None,
         "conversation_id = ANY(%(conversation_ids)s::bigint[])": bool(request.conversation_ids),
     }
-    where = " AND ".join(each for each, is_set in conditions.items() if is_set) or "true"
     statement = _SQL["extent_of_several" if conversation_id is None else "extent_of_one"]
-    found = rows(statement.format(statistics=_SQL["statistics"], where=where), values)
+    found = rows(statement.format(statistics=_SQL["statistics"], where=all_of(conditions)), values)
     if not found:
         raise not_found("conversation", conversation_id)
     return Extent(*found[0])

@@ -86,11 +86,11 @@ def passage(content: str, needles: Needles, *, width: int) -> tuple[int, int]:
     return first, last
 
 
-def around(content: str, begin: int, end: int, *, offset: int, width: int = WIDTH) -> Snippet:
+def around(content: str, begin: int, end: int, *, offset: int) -> Snippet:
     """Build a snippet around a known range; `content` begins at `offset` of the text."""
-    start = _start(content, begin - offset, end - offset, width)
-    shown = (begin - offset - start, min(end - offset - start, width))
-    return Snippet(content[start : start + width], offset + start, (shown,) if shown[0] < shown[1] else ())
+    start = _start(content, begin - offset, end - offset, WIDTH)
+    shown = (begin - offset - start, min(end - offset - start, WIDTH))
+    return Snippet(content[start : start + WIDTH], offset + start, (shown,) if shown[0] < shown[1] else ())
 
 
 def _start(content: str, begin: int, end: int, width: int) -> int:
