@@ -1,4 +1,4 @@
-"""Params of search, reading and assembly; defaults are those of the services."""
+"""Params of search, reading, assembly and history; defaults are those of the services."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from compaction.history.types import HistoryKind
 from conversations.content.lossless_values import NO_NUL
 from conversations.formats.rendered import MessageFormat
 from conversations.param_fields import (
@@ -29,6 +30,7 @@ from conversations.param_fields import (
 )
 from conversations.params import AppendMessagesParams, ConversationParams, IncomingMessage
 from conversations.types import PartType, Role
+from retrieval.delegation.types import DEEPEST, LEAST_ROOM
 from retrieval.describing.browsing import BrowseSort
 from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
@@ -42,8 +44,9 @@ MOST_MATCHES = RetrievalPolicy.max_grep_results
 MOST_TOKENS = 100_000_000
 MOST_LISTED = 1_000
 MOST_IDS = 50
-LEAST_ROOM = 32
 LONGEST_QUESTION = 10_000
+MOST_ENTRIES = 200
+MOST_SESSIONS_AGO = 100_000
 
 _BUDGET = "Maximum number of tokens of the context. Default: the budget of the conversation's model."
 _FORMAT = "The format of the context's messages, such as a vendor's. Default: LCM's own items."
@@ -53,6 +56,8 @@ Query = Annotated[Text, Field(max_length=LONGEST_QUERY)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE]
 MostListed = Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE]
 FEW = Field(max_length=MOST_NAMED)
+Kind = Annotated[HistoryKind, OneOf]
+MostEntries = Annotated[int, Field(ge=1, le=MOST_ENTRIES), WHOLE]
 
 
 class GrepParams(Params):
@@ -159,7 +164,7 @@ class ExpandQueryParams(Params):
     ids: Annotated[list[Identifier], Field(max_length=MOST_IDS)] = optional("The summaries and messages to look into.")
     query: Query | None = optional("What to search for, instead of naming ids. Default: the question.")
     conversation_id: ConversationId | None = optional("Search only this conversation. Default: all of the workspace.")
-    depth: Annotated[int, Field(ge=1, le=3), WHOLE] = optional("The number of levels below these items to read.")
+    depth: Annotated[int, Field(ge=1, le=DEEPEST), WHOLE] = optional("The number of levels below these items to read.")
     token_cap: Annotated[int, Field(ge=LEAST_ROOM, le=MOST_TOKENS), WHOLE] | None = optional("Maximum tokens to read.")
     grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question under it.")
 
@@ -265,3 +270,38 @@ class RecallParams(Params):
     budget: Tokens | None = optional("The tokens of the whole prompt. Default: the budget of the conversation's model.")
     share: Share = optional("The share of the budget that the recalled text may take, above 0 and at most 1.")
     marked: Flag = optional("Whether to mark the text, so that appends that contain it do not store it.")
+
+
+class ListProjectsParams(Params):
+    cursor: Cursor = optional(NEXT)
+    limit: MostListed = optional(MOST_ON_A_PAGE)
+
+
+class TimelineParams(Params):
+    project: Name = optional("The name of the project. Default: all projects.")
+    conversation_id: ConversationId = optional("A conversation of the project, instead of its name.")
+    kind: Kind = optional("Only sessions, only arcs or only epochs.")
+    cursor: Cursor = optional(NEXT)
+    limit: MostEntries = optional(MOST_ON_A_PAGE)
+
+
+class ExpandSessionParams(Params):
+    summary_id: Identifier = Field(description="The session, arc or epoch summary (ses_...).")
+    depth: Levels = optional("The number of levels to open, at least 1; -1 for all.")
+    include_messages: Flag = optional("Whether to include all messages below.")
+    token_cap: Tokens = optional("Maximum number of tokens on a page.")
+    cursor: Cursor | None = optional(NEXT)
+
+
+class SessionAgoParams(ConversationParams):
+    sessions_ago: Annotated[int, Field(ge=1, le=MOST_SESSIONS_AGO), WHOLE] = optional(
+        "The number of sessions to go back; 1 is the session before."
+    )
+
+
+class GrepSessionsParams(Params):
+    query: Query = Field(description="What to search for.")
+    project: Name = optional("Only this project. Default: all of the workspace.")
+    kind: Kind = optional("Only summaries of sessions, only of arcs or only of epochs.")
+    cursor: Cursor = optional(NEXT)
+    limit: MostEntries = optional(MOST_ON_A_PAGE)

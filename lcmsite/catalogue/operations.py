@@ -39,7 +39,6 @@ from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
-from retrieval.history import params as history
 from retrieval.history.project_history import ProjectHistory
 from retrieval.map import params as maps
 from retrieval.map.agentic_claims import AgenticClaims
@@ -208,15 +207,16 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(ContextAssembler, "compare_receipts", retrieval.CompareReceiptsParams, "GET",
         "receipts/{receipt_id}/difference/", "lcm_compare_receipts"),
     # Memory across conversations.
-    Operation(ProjectHistory, "list_projects", history.ListProjectsParams, "GET", "projects/", "lcm_projects",
+    Operation(ProjectHistory, "list_projects", retrieval.ListProjectsParams, "GET", "projects/", "lcm_projects",
         paging=Paging("after_name", "name")),
-    Operation(ProjectHistory, "timeline", history.TimelineParams, "GET", "session-summaries/", "lcm_timeline",
+    Operation(ProjectHistory, "timeline", retrieval.TimelineParams, "GET", "session-summaries/", "lcm_timeline",
         paging=Paging("after", "place"), for_agents=True),
-    Operation(ProjectHistory, "grep_sessions", history.GrepSessionsParams, "GET", "session-summaries/matches/",
+    Operation(ProjectHistory, "grep_sessions", retrieval.GrepSessionsParams, "GET", "session-summaries/matches/",
         "lcm_grep_sessions", paging=Paging("offset", "next_offset", is_of_record=True), heavy=True),
-    Operation(ProjectHistory, "expand_session", history.ExpandSessionParams, "GET",
+    Operation(ProjectHistory, "expand_session", retrieval.ExpandSessionParams, "GET",
         "session-summaries/{summary_id}/expansion/", "lcm_expand_session", for_agents=True, heavy=True),
-    Operation(ProjectHistory, "session_ago", history.SessionAgoParams, "GET", ONE + "session-ago/", "lcm_session_ago"),
+    Operation(ProjectHistory, "session_ago", retrieval.SessionAgoParams, "GET", ONE + "session-ago/",
+        "lcm_session_ago"),
     # Map runs, and the agents that work on their items.
     Operation(MapOperator, "submit", maps.SubmitMapParams, "POST", "map-runs/", "lcm_map_submit", scope=WRITE,
         status=202, for_agents="lcm_map", heavy=True),

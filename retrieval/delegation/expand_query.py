@@ -23,6 +23,7 @@ from retrieval.delegation.granted import GrantedReader
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.sub_agent import SubAgent, Work
 from retrieval.delegation.types import (
+    DEEPEST,
     Ending,
     GrantRecord,
     GrantRecursion,
@@ -35,7 +36,6 @@ from retrieval.engine import RetrievalEngine
 from retrieval.ids import Named, named, names_in
 from retrieval.types import ItemKind
 
-DEEPEST = 3
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
 # The hint recommends direct reading if it costs at most this share of an expansion's tokens, and this many calls.

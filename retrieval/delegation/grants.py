@@ -23,11 +23,9 @@ from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scoped
 from conversations.sql import load
 from conversations.store.pages import after_row
-from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
+from retrieval.delegation.types import LEAST_ROOM, GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
-# A grant with fewer remaining tokens counts as used up, because a result would be too small to be useful.
-LEAST_ROOM = 32
 # How long expired grants are kept, with their counts of reads and refusals.
 KEPT = timedelta(days=30)
 _MOST_REMOVED = 100

@@ -11,6 +11,11 @@ from conversations.errors import Forbidden
 from conversations.types import Role
 from retrieval.types import ItemKind
 
+# The maximum number of levels that a grant reaches below the items that it names.
+DEEPEST = 3
+# A grant with fewer remaining tokens counts as used up, because a result would be too small to be useful.
+LEAST_ROOM = 32
+
 
 class GrantExpired(Forbidden):
     """The grant has expired."""

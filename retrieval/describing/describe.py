@@ -16,12 +16,11 @@ from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.session_outlines import described_session
-from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline, way_up
+from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.semantic.embedders import PROGRESS
 from retrieval.types import Description, ItemKind, MessageSpan
 
-MOST_IN_MANIFEST = 50
 MOST_FILES = 50
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
 # The reason shown for a summary made from a quarantined message, and for a message with a quarantined part.

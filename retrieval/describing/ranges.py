@@ -15,10 +15,9 @@ from conversations.humanize import counted
 from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
-from retrieval.describing.summary_outlines import STATEMENTS, in_order, outline
+from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
-MOST_IN_MANIFEST = 50
 NOW = "infinity"
 
 

@@ -15,6 +15,9 @@ from retrieval.types import SummaryOutline
 
 R = TypeVar("R")
 
+# The maximum number of outlines that a description lists.
+MOST_IN_MANIFEST = 50
+
 _SQL = load("retrieval/describe.sql")
 # The SQL fragment `outline` replaces `{outline}` in the other statements.
 STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
