@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from django.db import transaction
 
@@ -64,44 +64,30 @@ class Turns:
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)
+        new = [_keyed(message, idempotency_key, place) for place, message in enumerate(messages, start=1)]
+        store, appended = self.branches.store, None
         with transaction.atomic():
-            return self._turn(
+            conversation = store.scope.conversation(conversation_id, locked=True)
+            if not _is_stored(conversation, new, head_seq):
+                if expected_seq is not None and conversation.head_seq != expected_seq:
+                    raise StaleHead(
+                        f"The head of conversation {conversation_id} is at seq {conversation.head_seq}, not at"
+                        f" {expected_seq}; nothing was stored. Read what is new, then append behind it.",
+                        head_seq=conversation.head_seq,
+                    )
+                if head_seq is not None:
+                    self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
+            if new:
+                appended = store.append_messages(conversation_id=conversation_id, messages=new)
+            context = self.assembler.assemble(
                 conversation_id=conversation_id,
-                new=[_keyed(message, idempotency_key, place) for place, message in enumerate(messages, start=1)],
-                expected_seq=expected_seq,
-                head_seq=head_seq,
                 budget=budget,
                 query=query,
                 format=context_format,
                 reserve=reserve,
                 keep_receipt=keep_receipt,
             )
-
-    def _turn(
-        self,
-        *,
-        conversation_id: int,
-        new: Sequence[NewMessage],
-        expected_seq: int | None,
-        head_seq: int | None,
-        **context_options: Any,
-    ) -> Turn:
-        store = self.branches.store
-        conversation = store.scope.conversation(conversation_id, locked=True)
-        appended = None
-        if not _is_stored(conversation, new, head_seq):
-            if expected_seq is not None and conversation.head_seq != expected_seq:
-                raise StaleHead(
-                    f"The head of conversation {conversation_id} is at seq {conversation.head_seq}, not at"
-                    f" {expected_seq}; nothing was stored. Read what is new, then append behind it.",
-                    head_seq=conversation.head_seq,
-                )
-            if head_seq is not None:
-                self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
-        if new:
-            appended = store.append_messages(conversation_id=conversation_id, messages=new)
-        context = self.assembler.assemble(conversation_id=conversation_id, **context_options)
-        head = store.get_conversation(conversation_id=conversation_id).head_seq
+            head = store.get_conversation(conversation_id=conversation_id).head_seq
         return Turn(conversation_id, head, appended, context)
 
 
