@@ -14,6 +14,7 @@ from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, texts
 from conversations.types import Level, ParentLink
 from retrieval.history.types import ProjectOutline, TimelineEntry
+from retrieval.search.filters import all_of
 
 _SQL = load("retrieval/history/timeline.sql")
 _COLUMNS = (
@@ -74,22 +75,21 @@ def entries(
         "limit": limit,
     }
     owner = _owner(project_id=project_id, workspace_id=scope.workspace_id)
-    is_of_sessions = kind in (None, HistoryKind.SESSION)
-    of_summaries = [
-        owner.format("s"),
-        *([] if kind is None else [_OF_KIND]),
-        *([_NONE] if conversation_ids else []),
-        *([_OF_IDS] if ids else []),
-    ]
-    of_conversations = [
-        owner.format("c"),
-        *([] if is_of_sessions else [_NONE]),
-        *([_OF_CONVERSATIONS] if conversation_ids else []),
-        *([_OF_IDS] if ids else []),
-    ]
+    of_summaries = {
+        owner.format("s"): True,
+        _OF_KIND: kind is not None,
+        _NONE: conversation_ids,
+        _OF_IDS: ids,
+    }
+    of_conversations = {
+        owner.format("c"): True,
+        _NONE: kind not in (None, HistoryKind.SESSION),
+        _OF_CONVERSATIONS: conversation_ids,
+        _OF_IDS: ids,
+    }
     statement = _SQL["entries"].format(
-        of_summaries=" AND ".join(of_summaries),
-        of_conversations=" AND ".join(of_conversations),
+        of_summaries=all_of(of_summaries),
+        of_conversations=all_of(of_conversations),
         of_parents=owner.format("s"),
         behind="true" if behind is None else _SQL["behind"],
     )

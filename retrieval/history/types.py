@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -146,7 +146,7 @@ class SessionMatches:
     matches: Annotated[tuple[SessionMatch, ...], Field(serialization_alias="items")]
     relaxed: bool = False
     next_offset: Annotated[int | None, Field(exclude=True)] = None
-    next_cursor: str | None = field(default=None)
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
