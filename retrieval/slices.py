@@ -1,14 +1,14 @@
-"""Cut a message that is larger than a page into slices, and rejoin it; no I/O.
+"""Cut a message that is larger than a page into slices; no I/O.
 
 The content of a message usually consists of the texts of its parts. So a value of a part that the content contains is
-returned as a *span*, which is a range of the content. `PartView.restored` rebuilds the stored part. If a message does
-not fit a page, slices of its content come first, and then slices of its parts, which are JSON, one part per line.
+returned as a *span*, which is a range of the content. If a message does not fit a page, slices of its content come
+first, and then slices of its parts, which are JSON, one part per line.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -19,7 +19,7 @@ from conversations.types import NewPart, PartRecord, PartType
 # A shorter text would not become smaller as a span.
 SHORTEST_SPAN = 24
 _COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
-_JSON_COLUMNS = frozenset({"tool_input", "metadata"})
+JSON_COLUMNS = frozenset({"tool_input", "metadata"})
 _CHARACTERS_A_TOKEN = 4
 # Values parsed from JSON have no circular references, so there is no check for them.
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -35,23 +35,6 @@ class PartView:
     values: Mapping[str, Any] = field(default_factory=dict)
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def restored(self, *, message_id: int, content: str) -> PartRecord:
-        """Rebuild the stored part exactly."""
-        texts = {name: content[begin:end] for name, (begin, end) in self.spans.items()}
-        read = {name: json.loads(text) if name in _JSON_COLUMNS else text for name, text in texts.items()}
-        values: dict[str, Any] = {**read, **self.values}
-        if values.get("step_cost") is not None:
-            values["step_cost"] = Decimal(values["step_cost"])
-        if values.get("patch_files") is not None:
-            values["patch_files"] = tuple(values["patch_files"])
-        return PartRecord(
-            part_type=self.part_type,
-            **values,
-            part_id=f"part_{message_id}_{self.ordinal}",
-            message_id=message_id,
-            ordinal=self.ordinal,
-        )
-
 
 def views(parts: Iterable[PartRecord], content: str) -> tuple[PartView, ...]:
     """Build views of the parts, with spans for values that this content contains."""
@@ -64,7 +47,7 @@ def _view(part: PartRecord, content: str) -> PartView:
     for name, value in vars(part).items():
         if value is None or name not in _COLUMNS:
             continue
-        if name in _JSON_COLUMNS:
+        if name in JSON_COLUMNS:
             text = _readable(value)
         elif isinstance(value, str):
             text = value
@@ -94,16 +77,6 @@ def as_json(parts: Sequence[PartView]) -> str:
 def cost_of(parts: Sequence[PartView]) -> int:
     """The estimated number of tokens of `as_json(parts)`."""
     return -(-len(as_json(parts)) // _CHARACTERS_A_TOKEN)
-
-
-def from_json(text: str) -> tuple[PartView, ...]:
-    """Parse the parts that `as_json` serialized."""
-    found = []
-    for line in text.splitlines():
-        ordinal, part_type, values, spans = json.loads(line)
-        places = {name: (begin, end) for name, (begin, end) in spans.items()}
-        found.append(PartView(ordinal, PartType(part_type), values, places))
-    return tuple(found)
 
 
 def prefix_within(text: str, budget: int, count: Callable[[str], int]) -> int:
@@ -156,33 +129,3 @@ def slice_of(
         # The offsets may be beyond the end of a text that was erased or quarantined after the previous slice.
         is_last=given >= len(content) and parts_offset + len(part_piece) >= len(parts_json),
     )
-
-
-@dataclass(frozen=True)
-class JoinedMessage:
-    """A message that was rejoined from the pages of an expansion."""
-
-    message_id: int
-    seq: int
-    content: str
-    parts: tuple[PartRecord, ...]
-
-
-def joined(items: Iterable[Any]) -> Iterator[JoinedMessage]:
-    """Rejoin the messages among the items of all pages, in order.
-
-    Raises ValueError if a slice is missing.
-    """
-    content, parts_json = "", ""
-    for item in items:
-        if not item.id.startswith("msg_"):
-            continue
-        if item.content_offset != len(content) or item.parts_offset != len(parts_json):
-            raise ValueError(f"A slice of {item.id} is missing.")
-        content, parts_json = content + item.content, parts_json + item.parts_json
-        if item.complete:
-            message_id = int(item.id.removeprefix("msg_"))
-            found = item.parts or from_json(parts_json)
-            parts = tuple(part.restored(message_id=message_id, content=content) for part in found)
-            yield JoinedMessage(message_id, item.first_seq, content, parts)
-            content, parts_json = "", ""

@@ -10,10 +10,10 @@ from conversations.models import Message
 from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart
 from integrity.checker import IntegrityChecker
 from retrieval.engine import RetrievalEngine
-from retrieval.slices import joined
 from retrieval.types import ExpandedItem
 from tests.conversations.real_data import conversation_files, rows_of
 from tests.factories import a_store
+from tests.rejoining import joined
 from tests.retrieval.lineages import pages
 
 # What is said in a message: its seq, its text, and its parts.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import Scope
 from conversations.types import SummaryRecord
+from retrieval.describing.ranges import RangeExpansion
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
+from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_summary_of
 
@@ -55,3 +57,9 @@ def pages(ask: Callable[..., Any], *, cursor: str | None = None, **asked: Any) -
     while found[-1].cursor is not None:
         found.append(ask(**asked, cursor=found[-1].cursor))
     return found
+
+
+def told(results: Sequence[RangeExpansion]) -> list[str | int]:
+    """What these pages show: the ids of summaries and the seqs of messages."""
+    items = [item for result in results for item in result.items]
+    return [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in items]

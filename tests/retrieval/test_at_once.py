@@ -13,10 +13,8 @@ from conversations.types import SummaryRecord
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantExceeded
-from retrieval.describing.ranges import RangeExpansion
-from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.retrieval.lineages import engine, message_id, pages
+from tests.retrieval.lineages import engine, message_id, pages, told
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
 
@@ -58,23 +56,18 @@ def test_what_is_assembled_while_others_compact_holds_every_message_once(committ
     assert_ledgers_survive()
 
 
-def told(*results: RangeExpansion) -> list[str | int]:
-    items = [item for result in results for item in result.items]
-    return [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in items]
-
-
 def test_a_compaction_between_two_pages_neither_loses_nor_doubles_anything(committed_db):
     number = a_conversation(*(f"message {seq} " * 5 for seq in range(1, 13))).conversation_id
     a_summary_of(a_store(), number, seqs=[1, 2])
     asked = {"conversation_id": number, "from_seq": 1, "to_seq": 12, "include_messages": True}
-    expected = told(engine().expand_range(**asked))
+    expected = told([engine().expand_range(**asked)])
     first = engine().expand_range(**asked, token_cap=40)
     a_summary_of(a_store(), number, seqs=[3, 4, 5, 6, 7, 8])
 
     rest = pages(engine().expand_range, **asked, token_cap=40, cursor=first.cursor)
 
-    assert told(first, *rest) == expected
-    assert told(engine().expand_range(**asked)) != expected
+    assert told([first, *rest]) == expected
+    assert told([engine().expand_range(**asked)]) != expected
 
 
 def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(committed_db):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,12 +12,12 @@ from conversations.errors import Invalid, NotFound
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from retrieval.expansion.expand import Position, Request
 from retrieval.expansion.outline import Key
-from retrieval.slices import joined
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.rejoining import joined
 from tests.retrieval import lineages
 from tests.retrieval.lineages import a_root_of, engine
-from tests.statements import rows_gone_through
+from tests.statements import analyze, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -239,8 +238,7 @@ def test_summaries_alone_cost_no_look_at_the_messages_below_them():
         firsts = range(1, 20 * length, length)
         leaves = [a_summary_of(a_store(), number, seqs=range(first, first + length)) for first in firsts]
         root = a_summary_of(a_store(), number, summaries=leaves)
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE messages, summaries, summary_messages, summary_parents")
+        analyze("messages, summaries, summary_messages, summary_parents")
         before = rows_gone_through()
         assert len(engine().expand(summary_id=root.summary_id, token_cap=20_000).items) == 20
         costs.append(rows_gone_through() - before)

@@ -9,19 +9,12 @@ from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from retrieval.slices import joined
-from retrieval.types import Description
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
-from tests.retrieval.lineages import a_graph, engine, message_id
+from tests.integrity.erasing import erased
+from tests.rejoining import joined
+from tests.retrieval.lineages import a_graph, engine, message_id, pages
 
 pytestmark = pytest.mark.django_db
-
-
-def pages_of(id: str, **options: int) -> list[Description]:
-    pages = [engine().describe(id=id, **options)]
-    while (cursor := pages[-1].cursor) is not None:
-        pages.append(engine().describe(id=id, cursor=cursor, **options))
-    return pages
 
 
 @pytest.fixture
@@ -45,22 +38,13 @@ def test_a_message_that_was_found_is_read_to_the_last_byte_and_no_page_is_above_
         Retention.from_settings().archive(conversation_id=talk)
 
     for message in stored:
-        found = pages_of(message.id, token_cap=cap)
+        found = pages(engine().describe, id=message.id, token_cap=cap)
 
         [whole] = joined(found)
         assert (whole.message_id, whole.content, whole.parts) == (message.message_id, message.content, message.parts)
         assert all(page.tokens <= cap for page in found)
         assert [page.complete for page in found] == [False] * (len(found) - 1) + [True]
         assert {page.content_total for page in found} == {len(message.content)}
-
-
-def test_a_text_that_fits_comes_whole_with_what_else_there_is_to_know_of_its_message():
-    graph = a_graph()
-
-    described = engine().describe(id=message_id(graph.number, 1))
-
-    assert (described.content, described.complete, described.cursor) == ("message 1 " * 5, True, None)
-    assert [each.summary_id for each in described.held_by] == [graph.first.summary_id, graph.middle.summary_id]
 
 
 def test_a_page_has_no_more_than_the_operator_allows(talk):
@@ -86,9 +70,7 @@ def test_a_cursor_of_another_thing_is_refused(talk):
 
 
 def test_of_an_erased_message_there_is_no_text(talk):
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=talk, from_seq=1, to_seq=1)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), talk, from_seq=1, to_seq=1)
 
     described = engine().describe(id=f"msg_{Message.objects.get(conversation_id=talk, seq=1).pk}")
 

@@ -11,12 +11,12 @@ from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.describing.ranges import RangeExpansion
-from retrieval.slices import joined
-from retrieval.types import ItemKind, MessageSpan
+from retrieval.types import MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.integrity.erasing import erased
+from tests.rejoining import joined
 from tests.retrieval import lineages
-from tests.retrieval.lineages import Graph, a_graph, engine
+from tests.retrieval.lineages import Graph, a_graph, engine, told
 from tests.summaries import a_summary_of
 
 
@@ -27,11 +27,6 @@ def module_graph(module_rows) -> Graph:
 
 def pages(number: int, from_seq: int, to_seq: int, **options) -> list[RangeExpansion]:
     return lineages.pages(engine().expand_range, conversation_id=number, from_seq=from_seq, to_seq=to_seq, **options)
-
-
-def told(results: list[RangeExpansion]) -> list[str | int]:
-    items = [item for result in results for item in result.items]
-    return [item.id if item.kind is ItemKind.SUMMARY else item.first_seq for item in items]
 
 
 # -- describe

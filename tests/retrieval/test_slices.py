@@ -14,8 +14,9 @@ from conversations.content.flattening import flattened
 from conversations.content.tokens import estimate
 from conversations.types import NewPart, PartRecord, PartType, Role
 from retrieval.expansion.expanded_items import sliced
-from retrieval.slices import as_json, cost_of, from_json, joined, prefix_within, slice_of, views
+from retrieval.slices import as_json, cost_of, prefix_within, slice_of, views
 from retrieval.types import ExpandedItem, ItemKind
+from tests.rejoining import from_json, joined, restored
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 JSON = st.recursive(
@@ -91,9 +92,9 @@ def slices_of(content: str, parts_json: str, budget: int) -> list[ExpandedItem]:
 def test_parts_beside_a_content_are_restored_exactly(parts, more):
     content = flattened(parts) + more
 
-    restored = tuple(part.restored(message_id=7, content=content) for part in views(parts, content))
+    found = tuple(restored(part, message_id=7, content=content) for part in views(parts, content))
 
-    assert restored == parts
+    assert found == parts
 
 
 @given(parts_of())
@@ -143,7 +144,7 @@ def test_tool_arguments_that_stand_in_the_content_are_not_said_again():
     (view,) = views([record], content)
 
     assert "tool_input" in view.spans
-    assert view.restored(message_id=7, content=content) == record
+    assert restored(view, message_id=7, content=content) == record
 
 
 def test_a_missing_slice_is_an_error():
@@ -158,7 +159,7 @@ def test_a_price_comes_back_with_its_digits():
 
     (part,) = from_json(as_json(views(parts, "")))
 
-    assert str(part.restored(message_id=7, content="").step_cost) == "0.10"
+    assert str(restored(part, message_id=7, content="").step_cost) == "0.10"
 
 
 @given(st.text(max_size=400), st.integers(1, 50))

@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 
 from conversations.errors import Invalid, NotFound
 from conversations.models import Message
-from conversations.scope import Scope
 from conversations.store.read import messages_of
 from integrity.retention.erasure import Erasures
-from retrieval.slices import joined
-from tests.factories import a_workspace
+from tests.integrity.erasing import erased
 from tests.pasts import a_session_summary, a_summary_over
+from tests.rejoining import joined
 from tests.retrieval.lineages import pages
 
 
@@ -101,9 +100,7 @@ def test_a_superseded_summary_opens_still_and_names_what_replaced_it(history, pa
 
 
 def test_an_erased_message_comes_as_such_from_an_epoch(history, past):
-    erasures = Erasures.from_settings(Scope(a_workspace().pk))
-    preview = erasures.preview_erasure(conversation_id=past.conversations[0].conversation_id, from_seq=3, to_seq=3)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), past.conversations[0].conversation_id, from_seq=3, to_seq=3)
 
     [item] = [each for each in below(history, past.sessions[0]) if each.first_seq == 3]
 
