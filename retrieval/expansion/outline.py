@@ -22,6 +22,15 @@ UNLIMITED = 2**30
 _SQL = load("retrieval/expand.sql")
 
 
+def opening(statement: str, *, roots: str, own_links: str = "") -> str:
+    """Complete a statement that reads a window of the entries below these roots."""
+    return statement.format(opened=_SQL["opened"].format(roots=roots, own_links=own_links))
+
+
+_BELOW_SUMMARY = opening(_SQL["below_summary"], roots=_SQL["root_summary"])
+_BELOW_RANGE = opening(_SQL["below_range"], roots=_SQL["roots_of_range"])
+
+
 class Key(NamedTuple):
     """The sort key of an item in an expansion.
 
@@ -117,7 +126,7 @@ def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
         "depth": _levels(depth),
         "include_messages": include_messages,
     }
-    return Outline(root.summary_id, root.first_seq, root.last_seq, depth == 1, _SQL["below_summary"], values)
+    return Outline(root.summary_id, root.first_seq, root.last_seq, depth == 1, _BELOW_SUMMARY, values)
 
 
 def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int, include_messages: bool) -> Outline:
@@ -130,7 +139,7 @@ def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int,
         "include_messages": include_messages,
         "first": stretch.from_seq,
     }
-    return _of_range(stretch, shown, _SQL["below_range"], values, is_shallow=depth == 1)
+    return _of_range(stretch, shown, _BELOW_RANGE, values, is_shallow=depth == 1)
 
 
 def messages_within(stretch: Range) -> Outline:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compaction.history.history_sources import withheld_sessions
@@ -16,12 +15,13 @@ from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
 from retrieval.expansion.expand import MORE
 from retrieval.expansion.expanded_items import Filling, Position, items_of
-from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline
+from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, opening
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/history/expansion.sql")
+_BELOW_SESSION = opening(_SQL["below_session"], roots=_SQL["roots_of_session"], own_links=_SQL["messages_of_session"])
 _KINDS = tuple(HistoryKind)
 _MISMATCH = "This is not a cursor that expand_session gave for the same arguments, or it was changed"
 _FIRST = Key(0, -(2**31))
@@ -47,7 +47,6 @@ class PastKey(NamedTuple):
 class Root(NamedTuple):
     """The summary that is opened."""
 
-    summary_id: str
     depth: int
     workspace_id: int
     project: str | None
@@ -76,40 +75,6 @@ class PastEntry(NamedTuple):
     entry: Entry | None = None
 
 
-@dataclass(frozen=True)
-class Walk:
-    """All items below a root, oldest first; each summary comes before its sources."""
-
-    nodes: Sequence[Node]
-    depth: int
-    include_messages: bool
-    cap: int
-
-    def entries(self, start: PastKey) -> Iterator[PastEntry]:
-        """Yield the items from `start` on, reading lazily."""
-        for step, node in enumerate(self.nodes):
-            if step < start.step:
-                continue
-            key = PastKey(step)
-            if step > 0 and start <= key:
-                yield PastEntry(key, node.token_count, node)
-            if node.depth == 0 and node.level < self.depth:
-                begins = start.below if step == start.step else _FIRST
-                for entry in self._outline(node).entries(start=begins, cap=self.cap):
-                    yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)
-
-    def _outline(self, session: Node) -> Outline:
-        """The outline of the items below a session summary."""
-        values = {
-            "session": session.summary_id,
-            "conversation_id": session.conversation_id,
-            "depth": self.depth - session.level,
-            "include_messages": self.include_messages,
-        }
-        is_shallow = self.depth - session.level == 1
-        return Outline(session.summary_id, 1, session.last_seq, is_shallow, _SQL["below_session"], values)
-
-
 def session_page(
     *,
     summary_id: str,
@@ -132,7 +97,7 @@ def session_page(
         hidden = withheld_sessions(root.workspace_id)
         withheld = withheld_in(node.conversation_id for node in nodes)
         filling: Filling[PastEntry] = Filling(tokens, lambda batch: _items_of(batch, hidden, withheld))
-        entries = Walk(nodes, levels, include_messages, cap).entries(position.key)
+        entries = _entries(nodes, position.key, depth=levels, include_messages=include_messages, cap=cap)
         items, following = filling.filled(entries, position, cap)
     given = tuple(item for item in items if isinstance(item, HistoryItem))
     used = {item.conversation_id for item in given if item.conversation_id is not None}
@@ -152,6 +117,34 @@ def session_page(
         superseded_by=root.superseded_by,
         note=MORE if following is not None else None,
     )
+
+
+def _entries(
+    nodes: Sequence[Node], start: PastKey, *, depth: int, include_messages: bool, cap: int
+) -> Iterator[PastEntry]:
+    """Yield the items below a root from `start` on, oldest first, reading lazily."""
+    for step, node in enumerate(nodes):
+        if step < start.step:
+            continue
+        key = PastKey(step)
+        if step > 0 and start <= key:
+            yield PastEntry(key, node.token_count, node)
+        if node.depth == 0 and node.level < depth:
+            begins = start.below if step == start.step else _FIRST
+            outline = _outline(node, depth=depth - node.level, include_messages=include_messages)
+            for entry in outline.entries(start=begins, cap=cap):
+                yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)
+
+
+def _outline(session: Node, *, depth: int, include_messages: bool) -> Outline:
+    """The outline of the items below a session summary."""
+    values = {
+        "session": session.summary_id,
+        "conversation_id": session.conversation_id,
+        "depth": depth,
+        "include_messages": include_messages,
+    }
+    return Outline(session.summary_id, 1, session.last_seq, depth == 1, _BELOW_SESSION, values)
 
 
 def _root(summary_id: str, scope: Scope) -> Root:

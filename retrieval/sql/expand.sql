@@ -5,10 +5,11 @@
 -- (LATERAL with OFFSET 0), because a join may read a whole history. The subquery around `include_messages` allows one
 -- plan for both values.
 
--- name: below_summary
--- The entries below a summary that begin in a window of seqs: all summaries, and the first messages up to a limit.
+-- name: opened
+-- A template: the entries of a window below the `roots`, which are summaries with their levels. `own_links` are further
+-- links to messages, if a root has others than those of a summary.
 WITH RECURSIVE reach(summary_id, level) AS (
-    SELECT %(root)s, 0
+    {roots}
     UNION
     SELECT s.summary_id, reach.level + 1
     FROM reach, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = reach.summary_id OFFSET 0) p
@@ -27,6 +28,7 @@ WITH RECURSIVE reach(summary_id, level) AS (
         ORDER BY l.message_id LIMIT %(most)s
     ) AS message_ids
     FROM nodes WHERE level < %(depth)s
+    {own_links}
 ), linked AS (
     SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
     FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
@@ -34,6 +36,14 @@ WITH RECURSIVE reach(summary_id, level) AS (
     ORDER BY m.seq, links.level
     LIMIT %(most)s
 )
+
+-- name: root_summary
+-- The one root of `below_summary`.
+SELECT %(root)s, 0
+
+-- name: below_summary
+-- The entries below a summary that begin in a window of seqs: all summaries, and the first messages up to a limit.
+{opened}
 SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
        (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
         WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
@@ -42,37 +52,15 @@ WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
 UNION ALL
 SELECT seq, 1, '', message_id, token_count, level, of FROM linked
 
+-- name: roots_of_range
+-- The roots of `below_range`: the summaries in the context of the range.
+SELECT s.summary_id, 1 FROM summaries s
+WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+
 -- name: below_range
 -- The same for a range as of a moment: it reads below several summaries at once, and the messages that were raw then.
 -- A summary that begins before the range is sorted to the beginning of the range.
-WITH RECURSIVE reach(summary_id, level) AS (
-    SELECT s.summary_id, 1 FROM summaries s
-    WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-    UNION
-    SELECT s.summary_id, reach.level + 1
-    FROM reach, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = reach.summary_id OFFSET 0) p
-    CROSS JOIN LATERAL (SELECT * FROM summaries WHERE summary_id = p.parent_summary_id OFFSET 0) s
-    WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-), nodes AS (
-    SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
-), edge AS (
-    SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
-            ORDER BY seq LIMIT 1) AS message_id
-), links AS MATERIALIZED (
-    SELECT summary_id, level, ARRAY(
-        SELECT l.message_id FROM summary_messages l
-        WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
-          AND l.message_id >= (SELECT message_id FROM edge)
-        ORDER BY l.message_id LIMIT %(most)s
-    ) AS message_ids
-    FROM nodes WHERE level < %(depth)s
-), linked AS (
-    SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
-    FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
-    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
-    ORDER BY m.seq, links.level
-    LIMIT %(most)s
-), then_raw AS (
+{opened}, then_raw AS (
     -- Candidates: what is raw now, and what was compacted since.
     SELECT message_id FROM context_items
     WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(from)s AND %(upto)s

@@ -2,7 +2,7 @@
 
 -- name: root
 -- A session, arc or epoch summary, with its project and the summary that supersedes it.
-SELECT s.summary_id, s.depth, s.workspace_id, p.name,
+SELECT s.depth, s.workspace_id, p.name,
        (SELECT n.summary_id FROM session_summaries n WHERE n.supersedes_id = s.summary_id)
 FROM session_summaries s LEFT JOIN conversations c ON c.conversation_id = s.conversation_id
 LEFT JOIN projects p ON p.project_id = coalesce(c.project_id, s.project_id)
@@ -27,46 +27,26 @@ ORDER BY below.path
 SELECT summary_id, depth, content, created_at, conversation_id, erased_by_id IS NOT NULL, earliest_at, latest_at
 FROM session_summaries WHERE summary_id = ANY((SELECT %s)::text[])
 
--- name: below_session
--- The items below a session summary that begin in a window of seqs: its sources, which are the summaries and messages
--- that were in the context of its conversation when it was made, and what is below these summaries. `below_summary` in
--- `expand.sql` has the same structure, and explains it.
-WITH RECURSIVE reach(summary_id, level) AS (
-    SELECT s.summary_id, 1
-    FROM session_summary_memories k, LATERAL (SELECT * FROM summaries WHERE summary_id = k.memory_summary_id OFFSET 0) s
-    WHERE k.summary_id = %(session)s AND k.memory_summary_id IS NOT NULL
-      AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-    UNION
-    SELECT s.summary_id, reach.level + 1
-    FROM reach, LATERAL (SELECT parent_summary_id FROM summary_parents WHERE summary_id = reach.summary_id OFFSET 0) p
-    CROSS JOIN LATERAL (SELECT * FROM summaries WHERE summary_id = p.parent_summary_id OFFSET 0) s
-    WHERE reach.level < %(depth)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-), nodes AS (
-    SELECT summary_id, min(level) AS level FROM reach GROUP BY summary_id
-), edge AS (
-    SELECT (SELECT message_id FROM messages WHERE conversation_id = %(conversation_id)s AND seq >= %(from)s
-            ORDER BY seq LIMIT 1) AS message_id
-), links AS MATERIALIZED (
-    SELECT summary_id, level, ARRAY(
-        SELECT l.message_id FROM summary_messages l
-        WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
-          AND l.message_id >= (SELECT message_id FROM edge)
-        ORDER BY l.message_id LIMIT %(most)s
-    ) AS message_ids
-    FROM nodes WHERE level < %(depth)s
-    UNION ALL
-    SELECT %(session)s, 0, ARRAY(
-        SELECT k.message_id FROM session_summary_memories k
-        WHERE k.summary_id = %(session)s AND k.message_id >= (SELECT message_id FROM edge)
-        ORDER BY k.message_id LIMIT %(most)s
-    )
-), linked AS (
-    SELECT DISTINCT ON (m.seq) m.message_id, m.seq, m.token_count, links.level + 1 AS level, links.summary_id AS of
-    FROM links, LATERAL (SELECT * FROM messages WHERE message_id = ANY(links.message_ids) OFFSET 0) m
-    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
-    ORDER BY m.seq, links.level
-    LIMIT %(most)s
+-- name: roots_of_session
+-- The summaries that were in the context of a session's conversation when its summary was made.
+SELECT s.summary_id, 1
+FROM session_summary_memories k, LATERAL (SELECT * FROM summaries WHERE summary_id = k.memory_summary_id OFFSET 0) s
+WHERE k.summary_id = %(session)s AND k.memory_summary_id IS NOT NULL
+  AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
+
+-- name: messages_of_session
+-- The messages that were in that context.
+UNION ALL
+SELECT %(session)s, 0, ARRAY(
+    SELECT k.message_id FROM session_summary_memories k
+    WHERE k.summary_id = %(session)s AND k.message_id >= (SELECT message_id FROM edge)
+    ORDER BY k.message_id LIMIT %(most)s
 )
+
+-- name: below_session
+-- The items below a session summary that begin in a window of seqs: its sources, and what is below them. `opened` is in
+-- `expand.sql`.
+{opened}
 SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
        coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
                  WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
