@@ -20,7 +20,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot
 from conversations.types import ConversationRecord, Level, Role
-from retrieval.describing.summary_outlines import records_of
+from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.types import MessageSpan
 
 # If a window has more messages, they are not listed.
@@ -30,7 +30,7 @@ MOST_RUNS = 1_000
 BUNDLED_PARTS = 8
 
 _SQL = load("retrieval/lineage_window.sql")
-_OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(id)s AND run_id = %(run)s"
+_OF_RUN = "SELECT max(created_at) FROM summaries WHERE conversation_id = %(conversation_id)s AND run_id = %(run)s"
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,21 @@ def lineage_window(
             )
         # The number of messages in one column of the drawing. A narrower summary is not listed separately.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
-        values = {"id": conversation_id, "first": first, "last": last, "time": time, "most": MOST_RUNS, "least": least}
-        values["bundle_width"] = least * BUNDLED_PARTS
+        values = {
+            "conversation_id": conversation_id,
+            "from": first,
+            "upto": last,
+            "time": time,
+            "most": MOST_RUNS,
+            "least": least,
+            "bundle_width": least * BUNDLED_PARTS,
+        }
         seen = _SQL["active_now" if time is None else "active_then"]
         is_single = _SQL["is_single"].format(seen=seen)
         summaries = _SQL["summaries"].format(seen=seen, among=f"AND ({is_single})" if least > 1 else "")
         bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
-        raw = tuple(MessageSpan(*row) for row in rows(_SQL["raw_now" if time is None else "raw_then"], values))
+        raw_spans = STATEMENTS["raw_spans"] if time is None else _SQL["raw_then"]
+        raw = tuple(MessageSpan(*row) for row in rows(raw_spans, values))
         is_narrow = with_messages and last - first < MOST_MESSAGES
         policy = CompactionPolicy.from_settings()
         return LineageWindow(
@@ -172,7 +180,7 @@ def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime
     """The end of the run and the last seq at that time; for now, None and the last."""
     if as_of_run is None:
         return None, conversation.counters.message_count
-    values: dict[str, Any] = {"id": conversation.pk, "run": as_of_run}
+    values: dict[str, Any] = {"conversation_id": conversation.pk, "run": as_of_run}
     [[time]] = rows(_OF_RUN, values) if is_storable(as_of_run) else [[None]]
     if time is None:
         raise NotFound(f"There is no run {as_of_run[:80]!r} of this conversation that has made a summary.")

@@ -6,7 +6,7 @@ SELECT s.summary_id, s.depth, s.first_seq, s.last_seq, s.token_count, s.source_t
         FROM summaries later WHERE later.supersedes_id = s.summary_id) IS TRUE,
        s.run_id, s.created_at
 FROM summaries s
-WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
+WHERE s.conversation_id = %(conversation_id)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
   AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) {among}
 ORDER BY s.depth, s.first_seq, s.created_at
 
@@ -16,7 +16,7 @@ SELECT s.depth, min(s.first_seq) AS first_seq, max(s.last_seq) AS last_seq, coun
        max(s.token_count) AS token_count, sum(s.source_tokens)::bigint AS source_tokens,
        sum(s.last_seq - s.first_seq + 1)::bigint AS messages
 FROM summaries s
-WHERE s.conversation_id = %(id)s AND s.first_seq <= %(last)s AND s.last_seq >= %(first)s
+WHERE s.conversation_id = %(conversation_id)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
   AND (%(time)s::timestamptz IS NULL OR s.created_at <= %(time)s) AND NOT ({is_single})
 GROUP BY s.depth, s.first_seq / %(bundle_width)s
 ORDER BY 1, 2
@@ -28,7 +28,7 @@ s.last_seq - s.first_seq + 1 >= %(least)s OR {seen}
 -- name: active_now
 -- A condition: the summary is in the active context.
 s.summary_id IN (
-    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(id)s AND c.item_type = 'summary'
+    SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(conversation_id)s AND c.item_type = 'summary'
 )
 
 -- name: active_then
@@ -40,24 +40,14 @@ NOT EXISTS (
     SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
 )
 
--- name: raw_now
--- The ranges of raw messages.
--- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
-SELECT min(ordinal) AS first_seq, max(ordinal) AS last_seq
-FROM (
-    SELECT ordinal, ordinal - row_number() OVER (ORDER BY ordinal) AS island
-    FROM context_items
-    WHERE conversation_id = %(id)s AND item_type = 'message' AND ordinal BETWEEN %(first)s AND %(last)s
-) AS raw
-GROUP BY island ORDER BY 1
-
 -- name: raw_then
--- The ranges of messages that were raw at that time.
+-- The ranges of messages that were raw at that time; `raw_spans` in `describe.sql` has those that are raw now.
+-- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(seq) AS first_seq, max(seq) AS last_seq
 FROM (
     SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
     FROM messages m
-    WHERE m.conversation_id = %(id)s AND m.seq BETWEEN %(first)s AND %(last)s AND NOT EXISTS (
+    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s AND NOT EXISTS (
         SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
         WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
     )
@@ -69,17 +59,17 @@ GROUP BY island ORDER BY 1
 SELECT made.run_id, made.finished_at, made.last_seq, made.summaries, r.reason, r.outcome
 FROM (
     SELECT s.run_id, max(s.created_at) AS finished_at, max(s.last_seq) AS last_seq, count(*) AS summaries
-    FROM summaries s WHERE s.conversation_id = %(id)s GROUP BY s.run_id ORDER BY 2 DESC LIMIT %(most)s
+    FROM summaries s WHERE s.conversation_id = %(conversation_id)s GROUP BY s.run_id ORDER BY 2 DESC LIMIT %(most)s
 ) AS made
 LEFT JOIN compaction_runs r ON r.run_id = made.run_id
 ORDER BY 2, 1
 
 -- name: last_message_then
 -- The last seq that was recorded by a time.
-SELECT m.seq FROM messages m WHERE m.conversation_id = %(id)s AND m.recorded_at <= %(time)s
+SELECT m.seq FROM messages m WHERE m.conversation_id = %(conversation_id)s AND m.recorded_at <= %(time)s
 ORDER BY m.seq DESC LIMIT 1
 
 -- name: messages
 -- The messages of the window.
 SELECT message_id, seq, role::text, token_count FROM messages
-WHERE conversation_id = %(id)s AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq
+WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s ORDER BY seq
