@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
@@ -34,7 +34,7 @@ from retrieval.delegation.types import DEEPEST, LEAST_ROOM
 from retrieval.describing.browsing import BrowseSort
 from retrieval.describing.lineage import MOST_LEVELS, Direction
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import BranchChoice, GrepScope, GrepSort
+from retrieval.types import BranchChoice, GrepMode, GrepScope, GrepSort
 
 # The most that the policy can be set to; services check the length that it allows.
 LONGEST_QUERY = 100_000
@@ -63,7 +63,7 @@ MostEntries = Annotated[int, Field(ge=1, le=MOST_ENTRIES), WHOLE]
 class GrepParams(Params):
     conversation_id: ConversationId = optional(ONLY_THIS)
     query: Query = Field(description="What to search for.")
-    mode: Literal["full_text", "regex", "semantic", "hybrid"] = optional(
+    mode: Annotated[GrepMode, OneOf] = optional(
         "full_text: words in websearch syntax. regex: a regular expression. semantic: messages by meaning. hybrid: by "
         "words and meaning. The last two need an embedder, set up by the site administrator."
     )
