@@ -29,11 +29,6 @@ pytestmark = pytest.mark.django_db
 GOOD = {"label": "a boat"}
 
 
-@pytest.fixture(autouse=True)
-def files_of_its_own(settings: Any, tmp_path: Any) -> None:
-    settings.MEDIA_ROOT = tmp_path
-
-
 def operator() -> MapOperator:
     return MapOperator.from_settings(Scope(a_workspace().pk, actor="the person"))
 
@@ -42,17 +37,14 @@ def agent(name: str = "key 7") -> AgenticClaims:
     return AgenticClaims.from_settings(Scope(a_workspace().pk, actor=name))
 
 
-def a_run(items: int = 3, **options: Any) -> Any:
-    conversation = a_conversation("There is much to label.")
-    return operator().submit(
-        kind=MapKind.AGENTIC,
-        prompt="Label {{item}}.",
-        output_schema=SCHEMA,
-        items=[{"n": n} for n in range(1, items + 1)],
-        conversation_id=conversation.conversation_id,
-        retain="the final word",
-        **options,
-    )
+def a_run(count: int = 3, **options: Any) -> Any:
+    given = {
+        "prompt": "Label {{item}}.",
+        "items": [{"n": n} for n in range(1, count + 1)],
+        "conversation_id": a_conversation("There is much to label.").conversation_id,
+        "retain": "the final word",
+    }
+    return operator().submit(kind=MapKind.AGENTIC, output_schema=SCHEMA, **{**given, **options})
 
 
 def events(run_id: str) -> list[tuple[str, int | None]]:
@@ -268,25 +260,13 @@ def test_items_of_other_workspaces_and_of_models_are_not_there():
             call()
 
 
-def a_run_of_large_items(prompt: str) -> Any:
-    return operator().submit(
-        kind=MapKind.AGENTIC,
-        prompt=prompt,
-        output_schema=SCHEMA,
-        items=[str(n % 10) * 190_000 for n in range(17)],
-        conversation_id=a_conversation("There is much to label.").conversation_id,
-        retain="the final word",
-        concurrency=17,
-    )
-
-
 @pytest.mark.parametrize(
     ("prompt", "counts"),
     [("Label {{item}}, again {{item}}.", [14, 3]), ("{{item}}" * 50, [1, 1])],
     ids=["as many as fit", "each too large for a page"],
 )
 def test_a_claim_of_large_items_ends_by_their_bytes(prompt, counts):
-    run = a_run_of_large_items(prompt)
+    run = a_run(prompt=prompt, items=[str(n % 10) * 190_000 for n in range(17)], concurrency=17)
 
     claims = [agent().claim(run_id=run.run_id, worker="w", count=17).items for _ in counts]
 

@@ -12,7 +12,6 @@ from conversations.models import LargeFile
 from conversations.scope import Scope
 from conversations.store.pages import MOST_PAGE_BYTES
 from retrieval.delegation.grants import Grants
-from retrieval.map.event_log import event_hash
 from retrieval.map.item_prompt import item_prompt
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.models import MapEvent, MapItem, MapRun
@@ -149,21 +148,13 @@ def test_runs_of_another_workspace_are_not_there(operator):
     assert [each.run_id for each in operator.list_runs()] == [run.run_id]
 
 
-def test_the_record_is_chained_and_cannot_be_changed(operator):
+def test_the_record_says_what_was_done_and_cannot_be_changed(operator):
     run = a_run(operator, 2)
     operator.pause(run_id=run.run_id)
     operator.resume(run_id=run.run_id)
 
-    events = list(MapEvent.objects.filter(run_id=run.run_id).order_by("seq"))
-    assert [event.event for event in events] == ["submitted", "paused", "resumed"]
-    previous = b""
-    for place, event in enumerate(events, start=1):
-        names = ("run_id", "seq", "at", "actor", "event", "position", "details")
-        hashes = {name: bytes(getattr(event, name)) for name in ("input_hash", "output_hash")}
-        values = {name: getattr(event, name) for name in names}
-        assert event.seq == place and bytes(event.previous_hash) == previous
-        assert bytes(event.hash) == event_hash(previous_hash=previous, **values, **hashes)
-        previous = bytes(event.hash)
+    events = MapEvent.objects.filter(run_id=run.run_id).order_by("seq")
+    assert list(events.values_list("event", flat=True)) == ["submitted", "paused", "resumed"]
     for change in ("UPDATE map_events SET actor = 'x'", "DELETE FROM map_events", "TRUNCATE map_events"):
         with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(change)
