@@ -13,7 +13,7 @@ from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
-from tests.statements import counted_statements
+from tests.statements import analyze, counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -99,22 +99,6 @@ def test_a_summary_is_shown_as_the_element_that_says_how_to_open_it(assembler, s
     assert (first.id, first.kind, first.role) == (summary.summary_id, ContextItemType.SUMMARY, Role.USER)
     assert (first.first_seq, first.last_seq) == (1, 10)
     assert seqs(context)[1:] == list(range(11, 21))
-
-
-def test_the_question_under_which_an_agent_works_is_shown_however_long_it_has_worked(assembler, store):
-    conversation_id = a_conversation("Port the parser.").conversation_id
-    steps = [
-        message
-        for n in range(400)
-        for message in (a_tool_call(f"call_{n}", path=f"file_{n}.py"), a_tool_result(f"call_{n}", "text " * 30))
-    ]
-    append(store, conversation_id, *steps)
-
-    context = assembler.assemble(conversation_id=conversation_id, budget=2000)
-
-    assert context.items[0].text == "Port the parser."
-    assert AssemblyReason.PINNED in {line.reason for line in context.receipt}
-    assert context.total_tokens <= 2000
 
 
 @pytest.mark.parametrize("says_more", [True, False])
@@ -265,8 +249,7 @@ def rows_read(table: str) -> int:
 
 def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assembler):
     conversation_id = a_conversation(*(f"message {n} " + "word " * 20 for n in range(2500))).conversation_id
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE context_items, messages, message_parts")
+    analyze("context_items, messages, message_parts")
     items, messages = rows_read("context_items"), rows_read("messages")
 
     context = assembler.assemble(conversation_id=conversation_id, budget=1000)
