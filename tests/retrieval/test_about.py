@@ -11,6 +11,7 @@ from integrity.retention.erasure import Erasures
 from retrieval.assembly.about import About
 from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.erasing import erased
 from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
@@ -95,8 +96,6 @@ def test_what_cannot_be_searched_for_and_what_is_of_others_is_refused(talks):
 
 
 def test_what_was_erased_is_not_given(talks):
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=talks[1], from_seq=9, to_seq=9)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), talks[1], from_seq=9, to_seq=9)
 
     assert "summer" not in {item.session_id for item in about("predictive_scorer").items}

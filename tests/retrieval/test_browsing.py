@@ -5,16 +5,11 @@ from __future__ import annotations
 import pytest
 
 from compaction.engine import CompactionEngine
-from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.retrieval.lineages import engine
 
 pytestmark = pytest.mark.django_db
-
-
-def engine() -> RetrievalEngine:
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
 
 def test_each_says_what_its_context_is_filled_with():
@@ -87,9 +82,9 @@ def test_those_of_another_workspace_are_not_among_them():
 
 
 def test_it_costs_the_same_number_of_statements_whatever_the_number(django_assert_num_queries):
-    asked = engine()
+    reader = engine()
     for size in (1, 5):
         for _ in range(size):
             a_conversation("one", project="harbour")
         with django_assert_num_queries(3):
-            asked.browse()
+            reader.browse()

@@ -18,16 +18,13 @@ from retrieval.search.grep import Grep
 from retrieval.search.query import compiled_query
 from retrieval.types import ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
-from tests.statements import counted_statements
+from tests.retrieval.lineages import engine
+from tests.statements import analyze, counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
 FILLER = ["We talked about the weather.", "Lunch was good today.", "The meeting moved again."]
-
-
-def engine() -> RetrievalEngine:
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
 
 def texts_found(query: str, **options) -> list[str]:
@@ -353,9 +350,7 @@ def test_a_query_of_very_many_words_is_answered():
 def test_of_very_many_texts_with_a_word_the_newest_are_looked_at_and_the_answer_says_so(monkeypatch):
     monkeypatch.setattr(compiled_query, "MOST_CANDIDATES", 20)
     conversation = a_conversation(*(f"error number {number}" for number in range(400)))
-    with connection.cursor() as cursor:
-        # The statistics that autovacuum keeps up to date.
-        cursor.execute("ANALYZE messages")
+    analyze()
 
     result = engine().grep(query="error", conversation_id=conversation.conversation_id, limit=50)
     beside = engine().grep(query="error zebra", conversation_id=conversation.conversation_id)
@@ -375,9 +370,7 @@ def test_a_path_of_parts_that_are_nearly_everywhere_finds_texts_with_all_of_them
         "reader frames of another kind",
         *("src, py, and frames for the reader" for _ in range(3)),
     )
-    with connection.cursor() as cursor:
-        # The statistics that autovacuum keeps up to date.
-        cursor.execute("ANALYZE messages")
+    analyze()
 
     for sort in ("relevance", "recency"):
         result = engine().grep(query="src/reader/frames.py", conversation_id=conversation.conversation_id, sort=sort)

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conversations.scope import Scope
-from retrieval.engine import RetrievalEngine
 from retrieval.types import GrepResult
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
+from tests.retrieval.lineages import engine
 from tests.statements import counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
@@ -19,8 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def the_newest(query: str, conversation_id: int, **asked: Any) -> GrepResult:
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-    return engine.grep(query=query, conversation_id=conversation_id, sort="recency", **asked)
+    return engine().grep(query=query, conversation_id=conversation_id, sort="recency", **asked)
 
 
 def analyzed(*texts: str) -> int:
@@ -94,12 +92,12 @@ def test_the_newest_windows_are_searched_first_and_no_more_of_them_than_it_takes
 
 def test_a_search_asks_few_questions_however_it_comes_out():
     conversation_id = analyzed(*["a red house", "a green boat"] * 700)
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    reader = engine()
 
     queries = (("house", 6), ("red boat", 9), ("which boat is it?", 8))
     for (query, most), sort in product(queries, ("recency", "relevance")):
         with counted_statements() as sent:
-            result = engine.grep(query=query, conversation_id=conversation_id, sort=sort, limit=5)
+            result = reader.grep(query=query, conversation_id=conversation_id, sort=sort, limit=5)
         assert len(result.matches) == 5
         # Beside what the test asks for: its transaction's savepoints, and its settings, which are put back.
         own = ("SAVEPOINT", "_setting(", "set_config", "pg_stats", "workspaces")
@@ -108,13 +106,13 @@ def test_a_search_asks_few_questions_however_it_comes_out():
 
 def test_a_search_is_planned_once_for_all_words():
     conversation_id = analyzed(*["a red boat", "a green boat"] * 600, "lighthouse keeper")
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
+    reader = engine()
 
     for sort in ("recency", "relevance"):
         sent_for = {}
         for query in ("lighthouse", "keeper"):
             with counted_statements() as sent:
-                engine.grep(query=query, conversation_id=conversation_id, sort=sort)
+                reader.grep(query=query, conversation_id=conversation_id, sort=sort)
             sent_for[query] = searches(sent)
 
         assert sent_for["lighthouse"] == sent_for["keeper"] != []

@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from conversations.errors import Invalid, NotFound
 from conversations.files.large_files import LargeFileService
@@ -23,6 +22,8 @@ from retrieval.search.relevance import relevance_search
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.retrieval.lineages import engine
+from tests.statements import analyze
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -34,10 +35,6 @@ WAYS = [
     {"sort": "recency"},
     {"mode": "regex"},
 ]
-
-
-def engine() -> RetrievalEngine:
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk))
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +96,7 @@ def test_of_a_very_common_word_the_newest_of_those_asked_for_are_looked_at_where
     for module in (compiled_query, relevance_search):
         monkeypatch.setattr(module, "MOST_CANDIDATES", 20)
     conversation = a_conversation(*(f"error number {number}" for number in range(400)))
-    with connection.cursor() as cursor:
-        # The statistics that autovacuum keeps up to date.
-        cursor.execute("ANALYZE messages")
+    analyze()
 
     def found(**narrowed: Any) -> set[int]:
         result = engine().grep(query="error", conversation_id=conversation.conversation_id, limit=50, **narrowed)
@@ -128,8 +123,7 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
     ]
     conversation_id = a_conversation().conversation_id
     a_store().append_messages(conversation_id=conversation_id, messages=calls)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
+    analyze()
 
     result = engine().grep(query="error", conversation_id=conversation_id, tool_names=["paint"], limit=50)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.db import connection
 from django.test import override_settings
 
 from conversations.content.tokens import TokenEstimator
@@ -19,6 +18,7 @@ from retrieval.search.query import compiled_query
 from retrieval.search.relevance import relevance_search
 from retrieval.types import GrepResult, GrepSort
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import analyze
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -81,8 +81,7 @@ def test_the_last_page_says_so_if_more_was_found_than_was_ranked(monkeypatch, te
 def test_later_pages_rank_as_many_as_the_first_whatever_is_appended(monkeypatch):
     monkeypatch.setattr(compiled_query, "MOST_CANDIDATES", 20)
     number = a_conversation(*(f"error number {n}" for n in range(400))).conversation_id
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
+    analyze()
     asked = {"query": "error", "conversation_id": number, "limit": 12}
 
     first = engine().grep(**asked)

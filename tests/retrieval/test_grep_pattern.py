@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.content.tokens import TokenEstimator
 from conversations.errors import Invalid
-from conversations.scope import Scope
-from retrieval.engine import RetrievalEngine
-from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns.pattern_search import NEAR
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
+from tests.retrieval.lineages import engine
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
-
-
-def engine(**policy) -> RetrievalEngine:
-    return RetrievalEngine(
-        policy=RetrievalPolicy(**policy), tokens=TokenEstimator("estimate"), scope=Scope(a_workspace().pk)
-    )
 
 
 def found(pattern: str, **options) -> list[str]:

@@ -17,7 +17,7 @@ from retrieval.search.query.parser import parse
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_workspace
-from tests.statements import counted_statements
+from tests.statements import analyze, counted_statements
 
 OF_EVERY_KIND = 'red "wooden boat" -sail -"a mast" src/getBoat.ts:42 数据库 café the win'
 
@@ -39,11 +39,6 @@ def prepared(query: str) -> tuple[Prepared, list[str]]:
 def frequencies(query: str) -> tuple[Mapping[str, float], bool]:
     search, sent = prepared(query)
     return search.frequencies, any("pg_stats" in statement for statement in sent)
-
-
-def analyze() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
 
 
 def test_counts_are_read_once_until_there_are_others(committed_db):

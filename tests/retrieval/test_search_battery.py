@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
+from tests.retrieval.lineages import engine
 
 TALK = [
     (Role.USER, "Can you find out why the nightly backup fails?"),
@@ -155,9 +154,7 @@ def conversation_id(module_talk: int, db: None) -> int:
 
 
 def found(query: str, conversation_id: int, **asked: Any) -> list[int]:
-    result = RetrievalEngine.from_settings(Scope(a_workspace().pk)).grep(
-        query=query, conversation_id=conversation_id, limit=5, **asked
-    )
+    result = engine().grep(query=query, conversation_id=conversation_id, limit=5, **asked)
     return [match.first_seq - 20 for match in result.matches]
 
 

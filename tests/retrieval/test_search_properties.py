@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.types import GrepResult
 from tests.factories import a_store, a_workspace
 from tests.retrieval.naive_search import WORDS, Corpus, Item, a_corpus, criteria_for, questions
+from tests.statements import analyze
 
 pytestmark = pytest.mark.django_db
 
@@ -167,7 +168,6 @@ def test_a_search_of_large_conversations_finds_what_is_there(size):
         ask(corpus, data)
 
     holds()
-    with connection.cursor() as cursor:
-        # How common the words are, which decides how they are looked for.
-        cursor.execute("ANALYZE messages")
+    # How common the words are decides how they are looked for.
+    analyze()
     holds()

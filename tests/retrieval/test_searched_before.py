@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -45,8 +44,8 @@ def searched_by(tool: str, *, times: int = 6) -> int:
 
 
 def found(query: str, conversation_id: int, **asked: str) -> list[str]:
-    engine = RetrievalEngine.from_settings(Scope(a_workspace().pk))
-    return [match.snippet.text for match in engine.grep(query=query, conversation_id=conversation_id, **asked).matches]
+    result = engine().grep(query=query, conversation_id=conversation_id, **asked)
+    return [match.snippet.text for match in result.matches]
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -16,6 +16,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 from retrieval.search.patterns.trigrams import INDEX, State
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import analyze
 
 ON = RetrievalPolicy(trigram_index=True)
 
@@ -71,8 +72,7 @@ def test_with_the_index_a_rare_word_is_found_through_it_and_the_answers_are_the_
     for start in range(0, 8000, 1000):
         said = [NewMessage(Role.USER, f"hay number {start + each} in the barn") for each in range(1000)]
         store.append_messages(conversation_id=number, messages=said)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
+    analyze()
     scans = f"SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = '{INDEX}'"
 
     def scanned() -> int:

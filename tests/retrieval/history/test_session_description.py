@@ -6,16 +6,14 @@ import pytest
 
 from compaction.history.types import HistoryKind
 from conversations.errors import NotFound
-from conversations.scope import Scope
 from conversations.types import Level
-from retrieval.engine import RetrievalEngine
 from retrieval.types import Description, ItemKind, MessageSpan
-from tests.factories import a_workspace
 from tests.pasts import a_session_summary
+from tests.retrieval.lineages import engine
 
 
 def describe(id: str) -> Description:
-    return RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe(id=id)
+    return engine().describe(id=id)
 
 
 def test_a_session_says_on_which_summaries_and_messages_it_rests(past):
@@ -66,4 +64,4 @@ def test_one_that_was_made_again_names_what_supersedes_it(past):
 
 def test_expand_names_the_tool_that_opens_one(past):
     with pytest.raises(NotFound, match="lcm_expand_session opens it"):
-        RetrievalEngine.from_settings().expand(summary_id=past.epoch.pk)
+        engine().expand(summary_id=past.epoch.pk)
