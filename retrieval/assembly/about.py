@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.models import Summary
-from conversations.store.read import messages_of
 from conversations.types import Role
-from retrieval.ids import named
 from retrieval.search.grep import Grep
+from retrieval.search.page import whole_texts
 from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 
@@ -116,12 +114,7 @@ def about(
 
 def _items(ranked: Sequence[Match]) -> list[AboutItem]:
     """Convert matches to items: short texts in full, others with their snippet."""
-    short = [match for match in ranked if match.token_count <= WHOLE_TOKENS and not match.quarantined]
-    numbers = [found.number for match in short if (found := named(match.id)) and found.kind is ItemKind.MESSAGE]
-    summaries = [match.id for match in short if match.kind is ItemKind.SUMMARY]
-    whole = {message.id: message.content for message in messages_of(numbers)}
-    if summaries:
-        whole |= dict(Summary.objects.filter(pk__in=summaries).values_list("pk", "content"))
+    whole = whole_texts([match for match in ranked if match.token_count <= WHOLE_TOKENS and not match.quarantined])
     return [
         AboutItem(
             id=match.id,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conversations.humanize import counted
-from conversations.models import Summary
-from conversations.store.read import messages_of
 from retrieval.delegation.extent import Extent, matches_within
 from retrieval.delegation.sub_agent import Work
 from retrieval.delegation.types import Ending, QueryExcerpt
 from retrieval.engine import RetrievalEngine
 from retrieval.ids import names_in, without
+from retrieval.search.page import whole_texts
 from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 
@@ -60,10 +59,7 @@ def excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room:
     """Select excerpts from the texts of the grant, best first, within `room` tokens."""
     matches = matches_within(engine, question, extent, limit=MOST_EXCERPTS)
     found = tuple(match for match in matches if not match.quarantined)
-    numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
-    texts = {message.id: message.content for message in messages_of(numbers)}
-    texts |= dict(Summary.objects.filter(pk__in=[match.id for match in found]).values_list("pk", "content"))
-    return tuple(_cut(engine, found, texts, room))
+    return tuple(_cut(engine, found, whole_texts(found), room))
 
 
 def _cut(engine: RetrievalEngine, found: tuple[Match, ...], texts: dict[str, str], room: int) -> Iterator[QueryExcerpt]:

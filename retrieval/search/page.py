@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from compaction.sources import withheld_in
+from conversations.models import Summary
 from conversations.sql import array, load, rows, texts
 from conversations.store.cursors import read_cursor, write_cursor
+from conversations.store.read import messages_of
 from conversations.types import Role
 from retrieval.search.filters import SEARCHABLES, Key
 from retrieval.search.snippets import SEARCHED, Needles, snippet
@@ -125,6 +127,14 @@ def _match(found: FoundRow, needles: Needles, withheld: Collection[str], *, cont
         shown |= {"author": None, "file_name": None, "quarantined": True}
         return Match(**shown, kind=found.kind, score=found.worth, snippet=Snippet("", 0))
     return Match(**shown, kind=found.kind, score=found.worth, snippet=found.snippet or snippet(content or "", needles))
+
+
+def whole_texts(found: Sequence[Match]) -> dict[str, str]:
+    """Read the whole texts of matching messages and summaries, by id."""
+    numbers = [int(match.id.removeprefix("msg_")) for match in found if match.kind is ItemKind.MESSAGE]
+    summaries = [match.id for match in found if match.kind is ItemKind.SUMMARY]
+    contents = {message.id: message.content for message in messages_of(numbers)}
+    return contents | dict(Summary.objects.filter(pk__in=summaries).values_list("pk", "content"))
 
 
 def fitting(found: Sequence[Match], *, max_tokens: int, count: Callable[[str], int]) -> int:
