@@ -173,8 +173,10 @@ class ContextAssembler:
                     count=count,
                     withheld=withheld,
                 )
-            known = conversation.project if conversation is not None and project is None else None
-            found = known if project is None else project_named(project, self.scope)
+            if project is None:
+                found = None if conversation is None else conversation.project
+            else:
+                found = project_named(project, self.scope)
             if found is not None or conversation is None:
                 past = past_section(
                     found,
