@@ -21,7 +21,6 @@ from conversations.scope import Scoped
 from conversations.work.queue import LeaseLost, WorkState
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantRecord
-from retrieval.map.event_log import record_event
 from retrieval.map.input_items import MOST_ITEM_LEVELS, line_of
 from retrieval.map.item_prompt import MOST_ANSWER_CHARACTERS, PLACE, refusal_of
 from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, queue_of
@@ -144,7 +143,7 @@ class AgenticClaims(Scoped):
                 raise Conflict(f"Run {run_id} is {run.state}; its items cannot be claimed.", code="map_run_ended")
             leases = claim_of_run(run_id=run.pk, worker=worker, count=count, lease_seconds=lease_s)
             for lease in leases:
-                self._record(lease.row, run, MapEventKind.CLAIMED, {"worker": worker, "fence": lease.fence})
+                lease.record(MapEventKind.CLAIMED, self.scope.actor, details={"worker": worker, "fence": lease.fence})
             open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
         # An item whose agents died repeatedly gets the state `failed`. If it was the last open item, the run has ended.
         self._finish(run)
@@ -192,13 +191,13 @@ class AgenticClaims(Scoped):
         lease = self._lease(item_id, fence, may_be_done=True)
         item, run = lease.row, lease.row.run
         if item.state == WorkState.DONE:
-            return self._repeated(item, None if error is not None else self._line(output))
+            return _repeated(item, None if error is not None else self._line(output))
         errors = [error[:MOST_ERROR_CHARACTERS]] if error is not None else self._errors(run, output)
         if not errors:
             line = self._line(output)
             lease.complete(line, actor=self.scope.actor)
             self._finish(run)
-            return self._outcome(item, run, WorkState.DONE, item.refused_answers)
+            return _outcome(item, WorkState.DONE, item.refused_answers)
         refused = item.refused_answers + 1
         state = WorkState.FAILED if refused >= run.max_attempts else WorkState.QUEUED
         if error is not None:
@@ -207,7 +206,7 @@ class AgenticClaims(Scoped):
             refusal = refusal_of(self._line(output), errors)
             lease.refuse(errors, refusal, actor=self.scope.actor, most=run.max_attempts)
         self._finish(run)
-        outcome = self._outcome(item, run, state, refused)
+        outcome = _outcome(item, state, refused)
         if error is None:
             raise Invalid(
                 f"The output does not match the run's schema: {' '.join(errors)[:500].rstrip('.')}. "
@@ -225,12 +224,10 @@ class AgenticClaims(Scoped):
         This does not count as an attempt. Raises NotFound; LeaseLost if the lease is over.
         """
         lease = self._lease(item_id, fence)
-        item, run = lease.row, lease.row.run
-        with transaction.atomic():
-            MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=run.pk)
+        with lease.recording():
             lease.return_unused()
-            self._record(item, run, MapEventKind.RELEASED, {"reason": "agent", "fence": fence})
-        return self._outcome(item, run, WorkState.QUEUED, item.refused_answers)
+            lease.record(MapEventKind.RELEASED, self.scope.actor, details={"reason": "agent", "fence": fence})
+        return _outcome(lease.row, WorkState.QUEUED, lease.row.refused_answers)
 
     def _run(self, run_id: str) -> MapRun:
         return self.scope.find(MapRun.objects.all(), "map run", run_id, run_id=run_id)
@@ -267,46 +264,15 @@ class AgenticClaims(Scoped):
 
     def _give_back(self, lease: ItemLease, error: str, *, is_last: bool) -> None:
         """Record an agent's error; requeue the item, or fail it after the last attempt."""
-        item, run = lease.row, lease.row.run
-        refused = item.refused_answers + 1
+        refused = lease.row.refused_answers + 1
         if is_last:
             lease.give_up(ItemErrorKind.AGENT, error, actor=self.scope.actor, refused_answers=refused)
             return
-        with transaction.atomic():
-            MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=run.pk)
+        with lease.recording():
             lease.renew(refused_answers=refused, error_kind=ItemErrorKind.AGENT)
             lease.release(error=error)
-            self._record(item, run, MapEventKind.RELEASED, {"reason": "error", "refused_answers": refused})
-
-    def _repeated(self, item: MapItem, line: str | None) -> ItemOutcome:
-        is_same = line is not None and hashlib.sha256(line.encode()).digest() == bytes(item.output_hash or b"")
-        if not is_same:
-            raise Conflict(f"Map item {item.pk} was completed with another answer.", code="item_completed")
-        return self._outcome(item, item.run, WorkState.DONE, item.refused_answers, repeated=True)
-
-    def _outcome(
-        self, item: MapItem, run: MapRun, state: WorkState, refused: int, *, repeated: bool = False
-    ) -> ItemOutcome:
-        left = max(0, run.max_attempts - refused) if state is WorkState.QUEUED else 0
-        return ItemOutcome(
-            item_id=item.pk,
-            run_id=run.pk,
-            position=item.position,
-            state=state,
-            attempts_left=left,
-            repeated=repeated,
-        )
-
-    def _record(self, item: MapItem, run: MapRun, event: MapEventKind, details: dict[str, Any]) -> None:
-        record_event(
-            run_id=run.pk,
-            workspace_id=run.workspace_id,
-            event=event,
-            actor=self.scope.actor,
-            position=item.position,
-            input_hash=bytes(item.input_hash),
-            details=details,
-        )
+            details = {"reason": "error", "refused_answers": refused}
+            lease.record(MapEventKind.RELEASED, self.scope.actor, details=details)
 
     def _finish(self, run: MapRun) -> None:
         """End the run if this was its last item; if storage fails, the sweep does it."""
@@ -327,4 +293,22 @@ def _claimed(item: MapItem, run: MapRun) -> ClaimedItem:
         input=item.input,
         refused_answers=item.refused_answers,
         validation_errors=item.validation_errors,
+    )
+
+
+def _repeated(item: MapItem, line: str | None) -> ItemOutcome:
+    """The outcome of a repeated completion; raises Conflict for another output."""
+    if line is None or hashlib.sha256(line.encode()).digest() != bytes(item.output_hash or b""):
+        raise Conflict(f"Map item {item.pk} was completed with another answer.", code="item_completed")
+    return _outcome(item, WorkState.DONE, item.refused_answers, repeated=True)
+
+
+def _outcome(item: MapItem, state: WorkState, refused: int, *, repeated: bool = False) -> ItemOutcome:
+    return ItemOutcome(
+        item_id=item.pk,
+        run_id=item.run_id,
+        position=item.position,
+        state=state,
+        attempts_left=max(0, item.run.max_attempts - refused) if state is WorkState.QUEUED else 0,
+        repeated=repeated,
     )

@@ -20,10 +20,9 @@ _PORTION = 1000
 
 
 def record_event(
+    run: MapRun,
+    event: MapEventKind,
     *,
-    run_id: str,
-    workspace_id: int,
-    event: str,
     actor: str,
     position: int | None = None,
     input_hash: bytes = b"",
@@ -38,9 +37,9 @@ def record_event(
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("An event is recorded in the transaction that makes it happen.")
     MapEvent.objects.create(
-        run_id=run_id,
-        workspace_id=workspace_id,
-        event=MapEventKind(event),
+        run_id=run.pk,
+        workspace_id=run.workspace_id,
+        event=event,
         # On one line, because the hashed text has one line for each column.
         actor=" ".join(actor.split()) or "system",
         position=position,

@@ -54,12 +54,12 @@ class ItemLease(Lease[MapItem]):
     def complete(self, output: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
         """Store the output, which is JSON on one line, and record the event."""
         digest = hashlib.sha256(output.encode()).digest()
-        with self._recording(tokens_in, tokens_out):
+        with self.recording(tokens_in, tokens_out):
             self.finish(
                 output=output, output_hash=digest, error_kind=None, validation_errors="",
                 **self._cost(tokens_in, tokens_out),
             )  # fmt: skip
-            self._record(MapEventKind.COMPLETED, actor, output_hash=digest)
+            self.record(MapEventKind.COMPLETED, actor, output_hash=digest)
 
     def refuse(
         self, errors: list[str], refusal: str, *, actor: str, most: int, tokens_in: int = 0, tokens_out: int = 0
@@ -79,9 +79,9 @@ class ItemLease(Lease[MapItem]):
                 tokens_in=tokens_in, tokens_out=tokens_out, refused_answers=refused, validation_errors=refusal,
             )  # fmt: skip
             return
-        with self._recording(tokens_in, tokens_out):
+        with self.recording(tokens_in, tokens_out):
             self._update(leased_until=Now(), run_after=Now(), attempts=0, last_error=error, **kept)
-            self._record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
+            self.record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
 
     def back_off(
         self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
@@ -91,7 +91,7 @@ class ItemLease(Lease[MapItem]):
         if faults >= MOST_FAULTS:
             self.give_up(kind, error, actor=actor, tokens_in=tokens_in, faults=faults)
             return
-        with self._recording(tokens_in, 0):
+        with self.recording(tokens_in):
             self.renew(faults=faults, error_kind=kind, **self._cost(tokens_in, 0))
             delay = max(at_least, self.queue.backoff_seconds(faults - 1))
             self.release(error=error, delay_seconds=delay)
@@ -104,7 +104,7 @@ class ItemLease(Lease[MapItem]):
         self, kind: ItemErrorKind, error: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0, **values: Any
     ) -> None:
         """Give the item its final state `failed`."""
-        with self._recording(tokens_in, tokens_out):
+        with self.recording(tokens_in, tokens_out):
             self.end(
                 WorkState.FAILED, error_kind=kind, last_error=error, actor=actor,
                 **self._cost(tokens_in, tokens_out), **values,
@@ -115,30 +115,25 @@ class ItemLease(Lease[MapItem]):
         if state is not WorkState.FAILED:
             super().end(state, **values)
             return
-        with self._recording(0, 0):
+        with self.recording():
             # There is no error kind if the queue fails a row because its workers died repeatedly.
             kind = values.setdefault("error_kind", ItemErrorKind.LEASE_LOST)
             super().end(state, **values)
-            self._record(MapEventKind.FAILED, actor, details={"kind": kind})
+            self.record(MapEventKind.FAILED, actor, details={"kind": kind})
+
+    def record(self, event: MapEventKind, actor: str, **values: Any) -> None:
+        """Record an event of the item; its run must be locked."""
+        item = self.row
+        record_event(item.run, event, actor=actor, position=item.position, input_hash=bytes(item.input_hash), **values)
 
     @contextmanager
-    def _recording(self, tokens_in: int, tokens_out: int) -> Iterator[None]:
+    def recording(self, tokens_in: int = 0, tokens_out: int = 0) -> Iterator[None]:
+        """Lock the run in a transaction, and add the tokens of a call to its spending."""
         with transaction.atomic(savepoint=False):
             MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
             yield
             if tokens_in or tokens_out:
                 count_spending(self.row.run_id, tokens_in, tokens_out)
-
-    def _record(self, event: MapEventKind, actor: str, **values: Any) -> None:
-        record_event(
-            run_id=self.row.run_id,
-            workspace_id=self.row.run.workspace_id,
-            event=event,
-            actor=actor,
-            position=self.row.position,
-            input_hash=bytes(self.row.input_hash),
-            **values,
-        )
 
     def _cost(self, tokens_in: int, tokens_out: int) -> dict[str, Any]:
         return {"tokens_in": F("tokens_in") + tokens_in, "tokens_out": F("tokens_out") + tokens_out}
@@ -224,13 +219,7 @@ def _lease(run: MapRun, item: MapItem, seconds: float) -> ItemLease:
 def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:
     """Pause an open run, whose row the caller has locked; claimed items end normally."""
     MapRun.objects.filter(pk=run.pk).update(state=MapState.PAUSED, pause_reason=reason)
-    record_event(
-        run_id=run.pk,
-        workspace_id=run.workspace_id,
-        event=MapEventKind.PAUSED,
-        actor=actor,
-        details={"reason": reason.value},
-    )
+    record_event(run, MapEventKind.PAUSED, actor=actor, details={"reason": reason.value})
 
 
 @transaction.atomic
@@ -242,13 +231,7 @@ def resume_run(run_id: str, *, actor: str) -> None:
     state = MapState.QUEUED if run.started_at is None else MapState.RUNNING
     MapRun.objects.filter(pk=run_id).update(state=state, pause_reason=PauseReason.NONE)
     sql_update("end_backoff", run_id=run_id)
-    record_event(
-        run_id=run_id,
-        workspace_id=run.workspace_id,
-        event=MapEventKind.RESUMED,
-        actor=actor,
-        details={"from": run.pause_reason},
-    )
+    record_event(run, MapEventKind.RESUMED, actor=actor, details={"from": run.pause_reason})
     wake_workers()
 
 

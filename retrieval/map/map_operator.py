@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from conversations import sql
@@ -194,7 +194,7 @@ class MapOperator(Scoped):
             MapRun.objects.filter(pk=run_id).update(
                 state=MapState.CANCELLED, pause_reason=PauseReason.NONE, finished_at=Now()
             )
-            self._record(run, MapEventKind.CANCELLED)
+            record_event(run, MapEventKind.CANCELLED, actor=self.scope.actor)
         return self.get_run(run_id=run_id)
 
     @transaction.atomic
@@ -207,14 +207,12 @@ class MapOperator(Scoped):
         run = self._held(run_id)
         if run.state == MapState.CANCELLED:
             raise _is_over(run)
-        with connection.cursor() as cursor:
-            cursor.execute(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
-            positions = sorted(position for (position,) in cursor.fetchall())
-        if not positions:
+        requeued = sql.rows(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
+        if not requeued:
             raise Conflict(f"No item of {run_id} has failed, so there is nothing to retry.", code="nothing_failed")
         if run.state in _ENDED:
             MapRun.objects.filter(pk=run_id).update(state=MapState.RUNNING, finished_at=None)
-        self._record(run, MapEventKind.RETRIED, {"items": len(positions)})
+        record_event(run, MapEventKind.RETRIED, actor=self.scope.actor, details={"items": len(requeued)})
         if run.kind == MapKind.LLM:
             wake_workers()
         return self.get_run(run_id=run_id)
@@ -241,9 +239,6 @@ class MapOperator(Scoped):
         """Find the run, and lock its row until the transaction ends."""
         held = MapRun.objects.select_for_update(no_key=True)
         return self.scope.find(held, "map run", run_id, run_id=run_id)
-
-    def _record(self, run: MapRun, event: MapEventKind, details: Mapping[str, Any] | None = None) -> None:
-        record_event(run_id=run.pk, workspace_id=run.workspace_id, event=event, actor=self.scope.actor, details=details)
 
     def _records(self, runs: Sequence[MapRun]) -> list[MapRunRecord]:
         """Build the records of runs; one statement reads the counts of all of them."""

@@ -50,9 +50,8 @@ def finish_if_over(run_id: str, *, actor: str) -> None:
         run.finished_at = timezone.now()
         run.save(update_fields=["output_file", "failures_file", "state", "finished_at"])
         record_event(
-            run_id=run_id,
-            workspace_id=run.workspace_id,
-            event=MapEventKind.FINISHED,
+            run,
+            MapEventKind.FINISHED,
             actor=actor,
             input_hash=bytes(run.input_hash),
             output_hash=bytes(output.content_hash or b"") if output else hashlib.sha256().digest(),

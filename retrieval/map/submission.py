@@ -142,14 +142,9 @@ class MapSubmission(Scoped):
     def _record(self, run: MapRun) -> None:
         """Record the submission event and, for an agentic run, hashes of its terms."""
         hashes = {"prompt_hash": bytes(run.prompt_hash).hex(), "schema_hash": bytes(run.schema_hash).hex()}
-        values: dict[str, Any] = {
-            "run_id": run.pk,
-            "workspace_id": run.workspace_id,
-            "actor": self.scope.actor,
-            "input_hash": bytes(run.input_hash),
-        }
+        values: dict[str, Any] = {"actor": self.scope.actor, "input_hash": bytes(run.input_hash)}
         details = {"kind": run.kind, "items": run.total, "model": run.model, **hashes}
-        record_event(event=MapEventKind.SUBMITTED, details=details, **values)
+        record_event(run, MapEventKind.SUBMITTED, details=details, **values)
         if run.kind == MapKind.AGENTIC:
             terms: dict[str, Any] = {
                 f"{name}_hash": hashlib.sha256(text.encode()).hexdigest()
@@ -157,7 +152,7 @@ class MapSubmission(Scoped):
                 if (text := getattr(run, name))
             }
             terms |= {"grant_id": run.grant_id, "read_only": run.read_only}
-            record_event(event=MapEventKind.DELEGATED, details=terms, **values)
+            record_event(run, MapEventKind.DELEGATED, details=terms, **values)
 
 
 def _items(run: MapRun, texts: Sequence[str], before: int) -> list[MapItem]:
