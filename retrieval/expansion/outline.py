@@ -12,7 +12,7 @@ from conversations.models import Summary
 from conversations.sql import load, rows
 from retrieval.describing.ranges import Range
 
-# The maximum number of rows read at once.
+# The maximum number of rows read at once; a page may end before the last, because entries do not count parts' tokens.
 READ_AT_ONCE = 1000
 # One statement lists as many messages as a page holds with _TOKENS_A_MESSAGE tokens each, at least _FEWEST_AT_ONCE.
 _FEWEST_AT_ONCE, _TOKENS_A_MESSAGE = 64, 128
