@@ -23,7 +23,7 @@ from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantRecord
 from retrieval.map.input_items import MOST_ITEM_LEVELS, line_of
 from retrieval.map.item_prompt import MOST_ANSWER_CHARACTERS, PLACE, refusal_of
-from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, queue_of
+from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, lease_of
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.output_schema import SchemaCheck
 from retrieval.map.run_output import finish_if_over
@@ -204,7 +204,7 @@ class AgenticClaims(Scoped):
             self._give_back(lease, errors[0], is_last=state is WorkState.FAILED)
         else:
             refusal = refusal_of(self._line(output), errors)
-            lease.refuse(errors, refusal, actor=self.scope.actor, most=run.max_attempts)
+            lease.refuse(errors, refusal, actor=self.scope.actor)
         self._finish(run)
         outcome = _outcome(item, state, refused)
         if error is None:
@@ -247,7 +247,7 @@ class AgenticClaims(Scoped):
             raise LeaseLost(
                 f"Map item {item_id} is not yours any more: it is {item.state}, with another fence or at rest. Drop it."
             )
-        return ItemLease(queue=queue_of(item.run_id), row=item, fence=fence, attempts=item.attempts, seconds=seconds)
+        return lease_of(item, seconds)
 
     def _errors(self, run: MapRun, output: Any) -> list[str]:
         if is_deeper(output, MOST_ITEM_LEVELS):

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -61,26 +61,20 @@ class ItemLease(Lease[MapItem]):
             )  # fmt: skip
             self.record(MapEventKind.COMPLETED, actor, output_hash=digest)
 
-    def refuse(
-        self, errors: list[str], refusal: str, *, actor: str, most: int, tokens_in: int = 0, tokens_out: int = 0
-    ) -> None:
+    def refuse(self, errors: list[str], refusal: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
         """Store the errors for the next attempt; fail the item if this was the last."""
-        refused, refusal, error = self.row.refused_answers + 1, storable(refusal), storable("; ".join(errors))
-        kept = {
-            "refused_answers": refused,
-            "faults": 0,
-            "validation_errors": refusal,
-            "error_kind": ItemErrorKind.VALIDATION,
-            **self._cost(tokens_in, tokens_out),
-        }
-        if refused >= most:
+        error, refused = storable("; ".join(errors)), self.row.refused_answers + 1
+        kept = {"refused_answers": refused, "validation_errors": storable(refusal)}
+        if refused >= self.row.run.max_attempts:
             self.give_up(
-                ItemErrorKind.VALIDATION, error, actor=actor,
-                tokens_in=tokens_in, tokens_out=tokens_out, refused_answers=refused, validation_errors=refusal,
-            )  # fmt: skip
+                ItemErrorKind.VALIDATION, error, actor=actor, tokens_in=tokens_in, tokens_out=tokens_out, **kept
+            )
             return
         with self.recording(tokens_in, tokens_out):
-            self._update(leased_until=Now(), run_after=Now(), attempts=0, last_error=error, **kept)
+            self._update(
+                leased_until=Now(), run_after=Now(), attempts=0, faults=0, last_error=error,
+                error_kind=ItemErrorKind.VALIDATION, **kept, **self._cost(tokens_in, tokens_out),
+            )  # fmt: skip
             self.record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
 
     def back_off(
@@ -196,11 +190,12 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
         found: list[Any] = list(MapItem.objects.raw(STATEMENTS["claim_items"], values))
         if not found:
             break
-        claimed = [_lease(run, row, lease_seconds) for row in found]
-        for lease in sorted(claimed, key=lambda lease: (lease.row.run_after, lease.row.pk)):
+        for row in sorted(found, key=lambda row: (row.run_after, row.pk)):
+            row.run = run
+            lease = lease_of(row, lease_seconds)
             if lease.attempts <= MAX_ATTEMPTS:
                 leases.append(lease)
-                room -= cast(Any, lease.row).bytes
+                room -= row.bytes
             else:
                 # Every worker that claimed this item died before it could record an error.
                 lease.retry(error="worker_lost")
@@ -211,9 +206,9 @@ def claim_of_run(*, run_id: str, worker: str, count: int, lease_seconds: float) 
     return leases
 
 
-def _lease(run: MapRun, item: MapItem, seconds: float) -> ItemLease:
-    item.run = run
-    return ItemLease(queue=queue_of(run.pk), row=item, fence=item.fence, attempts=item.attempts, seconds=seconds)
+def lease_of(item: MapItem, seconds: float) -> ItemLease:
+    """The lease of a claimed item, as its row was read."""
+    return ItemLease(queue=queue_of(item.run_id), row=item, fence=item.fence, attempts=item.attempts, seconds=seconds)
 
 
 def pause_run(run: MapRun, reason: PauseReason, *, actor: str) -> None:

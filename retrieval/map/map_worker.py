@@ -225,7 +225,7 @@ class MapWorker:
         if not errors:
             lease.complete(line_of(value), actor=self.name, **tokens)
         else:
-            self._refuse(lease, errors, refusal_of(answer, errors), tokens)
+            lease.refuse(errors, refusal_of(answer, errors), actor=self.name, **tokens)
 
     def _record_failure(self, lease: ItemLease, failed: ModelFailed, tokens: dict[str, int]) -> None:
         sentence = str(failed)
@@ -238,12 +238,10 @@ class MapWorker:
             )
         elif isinstance(failed, BadAnswer):
             # The answer was cut off or empty. Another attempt may succeed, but this one counts as an attempt.
-            self._refuse(lease, [sentence], f"There was no usable answer: {failed.detail}.", tokens)
+            refusal = f"There was no usable answer: {failed.detail}."
+            lease.refuse([sentence], refusal, actor=self.name, **tokens)
         else:
             lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, **tokens)
-
-    def _refuse(self, lease: ItemLease, errors: list[str], refusal: str, tokens: dict[str, int]) -> None:
-        lease.refuse(errors, refusal, actor=self.name, most=lease.row.run.max_attempts, **tokens)
 
     def _pause(self, lease: ItemLease, reason: PauseReason) -> None:
         """Pause the run because of its model; the item's attempt is not counted."""
