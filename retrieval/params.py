@@ -1,4 +1,4 @@
-"""Params of search, reading, assembly and history; defaults are those of the services."""
+"""Params of search, reading, assembly and history, with the services' defaults."""
 
 from __future__ import annotations
 

@@ -50,10 +50,6 @@ class RetrievalPolicy(Policy):
     # The most concurrent model calls of one map worker.
     map_calls: int = 16
 
-    def expand_cap(self, requested: int | None) -> int:
-        """The maximum number of tokens of a page: as requested, if that is allowed."""
-        return min(requested or self.max_expand_tokens, self.max_expand_tokens)
-
     @property
     def search_settings(self) -> dict[str, str]:
         """The PostgreSQL settings of the snapshot that a search runs in."""

@@ -86,7 +86,7 @@ class Expansion:
         number, seq = Named(described.kind, described.id).number, described.first_seq or 0
         entry = Entry(seq, 1, "", number, described.token_count or 0, 0, described.id)
         filling = self._filling([described.id] if described.quarantined else ())
-        [item], following = filling.filled(iter([entry]), position, self.policy.expand_cap(token_cap))
+        [item], following = filling.filled(iter([entry]), position, page_cap(self.policy, token_cap))
         given = {name: getattr(item, name) for name in _OF_A_PAGE}
         return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
@@ -105,7 +105,7 @@ class Expansion:
         request = Request(summary_id, depth, include_messages)
         outline = below(root, depth=depth, include_messages=include_messages)
         filling = self._filling(withheld_in([root.conversation_id]))
-        page = self._page(outline, filling, request.position(cursor), self.policy.expand_cap(token_cap), keep_ends)
+        page = self._page(outline, filling, request.position(cursor), page_cap(self.policy, token_cap), keep_ends)
         if root.created_at.astimezone(UTC).date() < today():
             # Creating a summary marks the conversation as used. If that was today, it need not be marked again.
             Conversation.objects.filter(pk=root.conversation_id).mark_used()
@@ -114,7 +114,7 @@ class Expansion:
             conversation_id=root.conversation_id,
             depth=depth,
             include_messages=include_messages,
-            token_cap=self.policy.expand_cap(token_cap),
+            token_cap=page_cap(self.policy, token_cap),
             cursor=request.cursor(page.following) if page.following is not None else None,
             messages_below=root.descendant_count,
             note=_note(root, request, page),
@@ -147,7 +147,7 @@ class Expansion:
             # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
-            page = self._page(outline, filling, request.position(cursor), self.policy.expand_cap(token_cap), keep_ends)
+            page = self._page(outline, filling, request.position(cursor), page_cap(self.policy, token_cap), keep_ends)
         stretch.conversation.note_use()
         following = None if page.following is None else request.cursor(page.following)
         return RangeExpansion(
@@ -157,7 +157,7 @@ class Expansion:
             depth=depth,
             include_messages=include_messages,
             only_messages=only_messages,
-            token_cap=self.policy.expand_cap(token_cap),
+            token_cap=page_cap(self.policy, token_cap),
             cursor=following,
             note=MORE if following is not None else stretch.beyond_the_end,
             **_shared_fields(page),
@@ -179,6 +179,11 @@ class Expansion:
         # With fewer tokens for it, this part of the page ends at the same position or earlier.
         begins = following.key.seq if following is not None else last.seq
         return _Page([*items, end], following, MessageSpan(begins, max(begins, last.seq - 1)))
+
+
+def page_cap(policy: RetrievalPolicy, requested: int | None) -> int:
+    """The maximum number of tokens of a page: as requested, if that is allowed."""
+    return min(requested or policy.max_expand_tokens, policy.max_expand_tokens)
 
 
 def _shared_fields(page: _Page) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
-from retrieval.expansion.expand import MORE
+from retrieval.expansion.expand import MORE, page_cap
 from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, opening
 from retrieval.history.types import HistoryItem, SessionExpansion
@@ -87,7 +87,7 @@ def session_page(
     scope: Scope,
 ) -> SessionExpansion:
     """See `ProjectHistory.expand_session`."""
-    cap = policy.expand_cap(token_cap)
+    cap = page_cap(policy, token_cap)
     request = repr((summary_id, depth, include_messages))
     position = _position(cursor, request)
     with snapshot():

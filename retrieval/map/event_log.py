@@ -1,4 +1,4 @@
-"""Record the events of map runs, an append-only hash chain for each run; export them."""
+"""Record and export the events of map runs: an append-only hash chain for each."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class MapSubmission(Scoped):
     """Stores new runs of one workspace."""
 
     def submit(self, run: MapRun, *, items: Sequence[Any] | None, input_file_id: str | None) -> MapRun:
-        """Store a new run with all of its items, or return the run of the idempotency key.
+        """Store a new run with all its items, or return the run of its idempotency key.
 
         The input is either `items` or a stored file. Raises Invalid, NotFound, TooLarge, Unavailable, and
         Conflict for a key that belongs to another run.
