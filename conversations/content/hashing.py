@@ -33,7 +33,7 @@ def content_hash(content: str) -> bytes:
 
 
 def erased_key(key: str) -> str:
-    """Return what replaces an idempotency key in an erased message (see sql/append.sql)."""
+    """Return what replaces the key of an erased message (see sql/append.sql)."""
     return f"erased:{hashlib.sha256(key.encode()).hexdigest()}"
 
 

@@ -44,7 +44,10 @@ _READ_AS = {
 
 
 def seqs_of_keys(conversation_id: int, keys: Iterable[str]) -> dict[str, int]:
-    """Return the seqs of stored messages, by idempotency key; erased messages are found by their former keys."""
+    """Return the seqs of stored messages, by idempotency key.
+
+    Erased messages are found by their former keys.
+    """
     keys_by_form = {form: key for key in keys for form in (key, hashing.erased_key(key))}
     stored = Message.objects.filter(conversation_id=conversation_id, idempotency_key__in=list(keys_by_form))
     return {keys_by_form[str(form)]: seq for form, seq in stored.values_list("idempotency_key", "seq")}

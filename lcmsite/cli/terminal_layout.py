@@ -49,7 +49,7 @@ class Screen:
         self.line(text, style="dim")
 
     def table(self, rows: Sequence[Any]) -> None:
-        """Show records as a table, or one below the other if the terminal is too narrow for it."""
+        """Show records as a table; on a terminal too narrow for it, one below the other."""
         grid = table(rows)
         unlimited = self.console.options.update(max_width=UNLIMITED_WIDTH)
         if self.console.measure(grid, options=unlimited).maximum <= self.console.width:
