@@ -76,6 +76,17 @@ def test_of_a_question_pages_that_hold_every_word_do_not_hide_a_line_that_holds_
     assert result.matches[0].snippet.text == "The rent is 90 euros."
 
 
+def test_a_word_that_texts_repeat_counts_more_than_one_as_rare_that_each_has_once():
+    once, repeated = "They suggest some water.", "A kumquat is a kumquat, and this kumquat is here."
+    others = [text for _ in range(3) for text in (once, *FILLER, repeated, *FILLER)]
+    conversation = a_conversation("That is one kumquat.", *FILLER * 3, "I suggest red tea.", *FILLER * 3, *others)
+
+    matches = engine().grep(query="What do we suggest for the kumquat?", conversation_id=conversation.conversation_id)
+
+    order = [match.snippet.text for match in matches.matches]
+    assert order.index("That is one kumquat.") < order.index("I suggest red tea.")
+
+
 def test_of_texts_that_hold_every_word_one_behind_a_question_comes_before_one_behind_a_statement():
     answer, apart = "A red boat is in the harbour.", FILLER * 6
     asked = ["Where is a red boat?", answer]

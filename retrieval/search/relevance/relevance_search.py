@@ -46,7 +46,12 @@ BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
 _LEXEME, _PLACE, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A-D,]+)"), re.compile(r"\d+"), 16_383
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
-_RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8)) AS w{n}"
+_RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8))"
+# In a sentence, a lexeme that texts repeat has a greater idf, similar to residual idf, because it names their subject.
+# Other words, such as `suggest`, may be as rare. `m` is the mean rank of a lexeme in the texts that have it, divided by
+# the rank of one occurrence.
+_REPEATED = "avg(r{n}) FILTER (WHERE r{n} > 0) / 0.6079::float8 AS m{n}"
+_REPETITION = " + ln(greatest(1, m{n}))"
 _UNPACKED = "setweight({vector}, 'A', %(lexemes)s::text[])"
 _BOUNDED = (
     "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
@@ -183,6 +188,7 @@ class RankedRows:
         # Rows are ranked with their neighbours and with length normalization, except in a look-up of an identifier.
         is_in_context = not query.parsed.is_look_up
         terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
+        repeated = lexemes if query.is_sentence else ()
         weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
         in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
         newest, where, words = self._candidates(table, query)
@@ -211,8 +217,11 @@ class RankedRows:
             most=self.most if table is MESSAGES and is_in_context else self.most_alone,
             ranks=", ".join(ranks),
             shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
-            counts=", ".join(_COUNT.format(n=n) for n in terms),
-            rarities=", ".join(_RARITY.format(n=n, weight=weight) for n, weight in enumerate(weights)),
+            counts=", ".join([*(_COUNT.format(n=n) for n in terms), *(_REPEATED.format(n=n) for n in repeated)]),
+            rarities=", ".join(
+                f"{_RARITY}{_REPETITION if n in repeated else ''} AS w{{n}}".format(n=n, weight=weight)
+                for n, weight in enumerate(weights)
+            ),
             rarity_columns=", ".join(f"w{n}" for n in terms),
             share_columns=", ".join(f"r{n}" for n in terms),
             worth=" + ".join(f"r{n} * w{n}" for n in terms),
