@@ -87,6 +87,19 @@ def test_a_word_that_texts_repeat_counts_more_than_one_as_rare_that_each_has_onc
     assert order.index("That is one kumquat.") < order.index("I suggest red tea.")
 
 
+def test_a_standing_instruction_comes_before_what_is_said_once_in_the_same_words():
+    page = f"The schema has a table of shelves. {'Much else is of note here. ' * 60}"
+    asked = ["Is a shelf in the schema?", page, "Thanks.", "Good."] * 4
+    instruction, remark = "Always draw the schema.", "I have drawn the schema."
+    apart = FILLER * 4
+    conversation = a_conversation(*asked, *apart, instruction, *apart, "Fine.", remark, *apart)
+
+    matches = engine().grep(query="Can you describe the schema?", conversation_id=conversation.conversation_id).matches
+
+    order = [match.snippet.text for match in matches]
+    assert order.index(instruction) < order.index(remark)
+
+
 def test_of_texts_that_hold_every_word_one_behind_a_question_comes_before_one_behind_a_statement():
     answer, apart = "A red boat is in the harbour.", FILLER * 6
     asked = ["Where is a red boat?", answer]

@@ -138,6 +138,16 @@ def test_speakers_who_write_at_about_the_same_length_count_the_same():
     assert ranking.speakers_of([a_hit(1, {0: 0.6}), a_hit(2, {0: 0.6}, role="assistant", tokens=900)]) == {}
 
 
+def test_a_standing_instruction_counts_more_where_one_side_writes_lines_and_the_other_pages():
+    pages, lines = (ranking.speakers_of(talk({"user": 50, "assistant": tokens})) for tokens in (800, 80))
+    said = a_neighbour(MOMENT)
+    asks, asks_when = Weights((), is_sentence=True), Weights((), is_sentence=True, asks_when=True)
+
+    assert asks.may_be_instructed and not asks_when.may_be_instructed
+    assert asks.of_instruction(said._replace(instructs=True), pages) > 1
+    assert asks.of_instruction(said, pages) == asks.of_instruction(said._replace(instructs=True), lines) == 1
+
+
 def test_a_message_of_the_day_named_is_worth_more():
     weights = Weights((), dates=dates_in("on 7 May"))
 

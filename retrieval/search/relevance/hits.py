@@ -67,3 +67,5 @@ class Neighbour(NamedTuple):
     is_of_lcm: bool = False
     # If the query asks for a time: whether the message states one.
     tells_when: bool = False
+    # If the query is a sentence that asks for no time: whether the message states a standing instruction.
+    instructs: bool = False

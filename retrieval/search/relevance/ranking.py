@@ -65,6 +65,10 @@ BRIEFNESS, ALIKE, ENOUGH = 0.25, 1.4, 3
 # The weight of length in the final factor of a message, for every role: 1 / (1 + PAGE_COSTS * ln(tokens / LONG)).
 PAGE_COSTS = 0.2
 
+# The factor for a message of a user that states a standing instruction, such as `always add tests`, or a preference, if
+# the speaker prior of users is above 1. It is stated once and applies to later requests, which have few of its words.
+_INSTRUCTION = 1.2
+
 # If fewer texts than this contain every word, texts with any of the words are returned, too.
 A_HANDFUL = 5
 
@@ -120,6 +124,16 @@ class Weights:
             return 1.0
         page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
         return speakers.get((conversation_of(row.place), row.role), 1.0) / page
+
+    @property
+    def may_be_instructed(self) -> bool:
+        """Whether standing instructions get a higher prior."""
+        return self.is_sentence and not self.asks_when
+
+    def of_instruction(self, row: Neighbour | Hit, speakers: Mapping[tuple[int, str | None], float]) -> float:
+        """The factor of a standing instruction: see _INSTRUCTION."""
+        is_instruction = isinstance(row, Neighbour) and row.instructs
+        return _INSTRUCTION if is_instruction and speakers.get((conversation_of(row.place), row.role), 1.0) > 1 else 1.0
 
 
 # Cached, because hundreds of messages have only a few authors.
@@ -356,6 +370,7 @@ class Ranking:
             worth = worths[row.place]
             if row.place not in own:
                 worth *= self.weights.of_speech(row, speakers)
+            worth *= self.weights.of_instruction(row, speakers)
             matches.append(self._match(row, worth + self.weights.of_its_own(row), row.place in complete))
         return matches
 

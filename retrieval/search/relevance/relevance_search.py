@@ -105,7 +105,7 @@ class RelevanceSearch:
             query,
             weights,
             promising,
-            partial(rows.neighbours, asks_when=weights.asks_when),
+            partial(rows.neighbours, weights=weights),
             newest=filters.newest if self.prefers_new else None,
         ).of(found)
         given = 0 if before.key is None else ranking.places_given(best, *before.key)
@@ -313,10 +313,10 @@ class RankedRows:
         is_cut, is_bounded = looked_at > len(hits), looked_at >= MOST_ROWS
         return Hits(tuple(hits), tuple(rarities), table is MESSAGES, present, is_cut, is_bounded)
 
-    def neighbours(self, places: Collection[Place], *, asks_when: bool) -> list[Neighbour]:
+    def neighbours(self, places: Collection[Place], *, weights: Weights) -> list[Neighbour]:
         """Read the messages at these positions that pass the filters.
 
-        With `asks_when`, also find out whether each message states a time.
+        If the weights need it, also find out whether each message states a time, or an instruction.
         """
         if not places:
             return []
@@ -327,7 +327,8 @@ class RankedRows:
             where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
             created_at="created_at" if self.dated else "NULL::timestamptz",
             of_lcm=_SQL["of_lcm"].format(id="messages.message_id", of="messages"),
-            tells_when=_SQL["tells_when"] if asks_when else "false",
+            tells_when=_SQL["tells_when"] if weights.asks_when else "false",
+            instructs=_SQL["instructs"] if weights.may_be_instructed else "false",
         )
         near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
         return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]

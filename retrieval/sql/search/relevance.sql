@@ -109,7 +109,8 @@ CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) 
 
 -- name: neighbours
 -- The messages at the given seqs of conversations.
-SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {of_lcm}, {tells_when}
+SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {of_lcm}, {tells_when},
+       {instructs}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
 WHERE {where}
@@ -122,3 +123,7 @@ WHERE {where}
     | monday | tuesday | wednesday | thursday | friday | saturday | sunday
     | januari | februari | march | april | june | juli | august | septemb | octob | novemb | decemb
     '::tsquery) IS TRUE
+
+-- name: instructs
+-- Whether a user states a standing instruction or a preference, judged by words. Long texts do not count, as above.
+(role = 'user' AND octet_length(content) < 2000 AND content_tsv @@ 'alway | never | prefer'::tsquery) IS TRUE
