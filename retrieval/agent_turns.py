@@ -15,6 +15,7 @@ from conversations.formats.rendered import MessageFormat
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.injected import without_injected
+from conversations.store.read import seqs_of_keys
 from conversations.types import AppendResult, NewMessage
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext
@@ -97,10 +98,10 @@ def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_
     if messages and not left:
         # LCM itself injected all of these messages, so there is nothing to store. But the head may have to be moved.
         return head_seq in (None, conversation.head_seq)
-    keys = [message.idempotency_key for message in left]
-    if not keys or None in keys:
+    keys = [message.idempotency_key for message in left if message.idempotency_key is not None]
+    if not keys or len(keys) < len(left):
         return False
-    return conversation.messages.filter(idempotency_key__in=keys).count() == len(set(keys))
+    return len(seqs_of_keys(conversation.pk, keys)) == len(set(keys))
 
 
 def _keyed(message: NewMessage, key: str | None, place: int) -> NewMessage:

@@ -9,8 +9,10 @@ from conversations.models import HeadMove, Message
 from conversations.scope import Scope
 from conversations.store.injected import wrapped
 from conversations.types import NewMessage, Role
+from integrity.retention.erasure import Erasures
 from retrieval.agent_turns import Turns
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.integrity.erasing import erased
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +67,25 @@ def test_the_same_turn_again_stores_and_moves_nothing():
     assert first.context.messages == second.context.messages
     assert [each.seq for each in second.appended.messages] == [3, 4]
     assert (HeadMove.objects.count(), Message.objects.count()) == (1, 4)
+
+
+@pytest.mark.parametrize("seqs", [{"from_seq": 3, "to_seq": 3}, {}], ids=["a part", "everything"])
+def test_a_turn_that_was_erased_is_the_same_when_sent_again(seqs):
+    conversation_id = a_conversation("one", "two").conversation_id
+    given = {
+        "conversation_id": conversation_id,
+        "messages": said("again", "and again"),
+        "idempotency_key": "turn-17",
+        "head_seq": 1,
+        "expected_seq": 2,
+    }
+    turns().turn(**given)
+    erased(Erasures.from_settings(), conversation_id, **seqs)
+    a_store().append_messages(conversation_id=conversation_id, messages=said("later"))
+
+    again = turns().turn(**given)
+
+    assert (again.head_seq, HeadMove.objects.count(), Message.objects.count()) == (5, 1, 5)
 
 
 def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
