@@ -49,9 +49,17 @@ SELECT f.file_id, f.conversation_id = %(id)s FROM made JOIN large_files f USING 
 WHERE f.erased_by_id IS NULL AND f.file_id <> ALL(%(files)s) ORDER BY f.file_id
 
 -- name: erase_messages
--- Remove the texts of messages; rows, positions (`seq`) and hashes stay. A hash replaces the idempotency key.
-UPDATE messages SET content = '', exact = NULL, metadata = '{}', author = NULL, cold_block_id = NULL,
-                    idempotency_key = lcm_erased_key(idempotency_key), erased_by_id = %s
+-- Remove the texts of messages; rows, positions (`seq`) and hashes stay. A hash replaces the idempotency key. A fork's copy
+-- of an erased message has the hash already. If another message has it, that one is found by the key.
+UPDATE messages m SET content = '', exact = NULL, metadata = '{}', author = NULL, cold_block_id = NULL,
+                      erased_by_id = %s,
+                      idempotency_key = CASE
+                        WHEN idempotency_key ~ '^erased:[0-9a-f]{64}$' THEN idempotency_key
+                        WHEN NOT EXISTS (
+                          SELECT FROM messages other WHERE other.conversation_id = m.conversation_id
+                             AND other.idempotency_key = lcm_erased_key(m.idempotency_key)
+                        ) THEN lcm_erased_key(idempotency_key)
+                      END
 WHERE message_id = ANY(%s)
 
 -- name: erase_parts
