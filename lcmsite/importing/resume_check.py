@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import attrgetter
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from conversations.content import hashing
 from conversations.content.flattening import flattened
@@ -46,9 +46,13 @@ class _Session:
     new_texts: Counter[bytes] = field(default_factory=Counter)
 
     def imported_later(self) -> QuerySet[Message]:
-        """Return the messages that imports stored after the newest one of the file."""
+        """Return the messages that imports stored after the newest one of the file.
+
+        Also the erased ones, whose keys no longer tell who stored them; the hashes of their texts remain.
+        """
         later = Message.objects.filter(conversation_id=self.conversation_id, seq__gt=self.stored_until)
-        return later.filter(idempotency_key__startswith=KEYS_BEGIN).order_by("seq")
+        imported = Q(idempotency_key__startswith=KEYS_BEGIN) | Q(erased_by__isnull=False)
+        return later.filter(imported).order_by("seq")
 
     def take(self, entry: Entry, seq: int | None) -> None:
         """Compare an entry; `seq` is None if it is not stored. Raises HistoryChanged."""

@@ -80,6 +80,20 @@ def test_a_long_text_that_was_moved_to_a_file_is_not_stored_again(imported, sett
     assert (created, Message.objects.count()) == (1, 4)
 
 
+@pytest.mark.parametrize("seqs", [{}, {"from_seq": 2, "to_seq": 5}], ids=["everything", "a part"])
+def test_erased_messages_in_other_lines_are_refused_like_all_others(imported, tmp_path, seqs):
+    lines = [json.dumps({"role": "user", "content": f"message {n}", "session_id": "a"}) + "\n" for n in range(5)]
+    imported("moved.jsonl", "".join(lines).encode())
+    [conversation] = Conversation.objects.all()
+    erase(conversation.pk, **seqs)
+    (tmp_path / "moved.jsonl").write_text("".join([lines[0].replace("0", "new"), *lines]))
+
+    refused = lcm("--json", "import", str(tmp_path / "moved.jsonl"))
+
+    assert refused.problem["code"] == "history_changed"
+    assert Message.objects.count() == 5
+
+
 def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, tmp_path):
     rows = [{"role": "user", "content": f"message {number}", "session_id": "a"} for number in range(5)]
     lines = [json.dumps(row) + "\n" for row in rows]
