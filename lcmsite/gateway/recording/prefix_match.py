@@ -35,8 +35,8 @@ class History:
     seqs: Mapping[str, int]
     # The keys of the messages on the active branch, oldest first; empty where matching does not need them.
     active_keys: Sequence[str] = ()
-    # By chain hash: seqs and texts of the incomplete answers that follow it.
-    incomplete_answers: Mapping[bytes, Sequence[tuple[int, str]]] = field(default_factory=dict)
+    # By chain hash: seqs and texts of the incomplete answers that follow it; None for an erased text.
+    incomplete_answers: Mapping[bytes, Sequence[tuple[int, str | None]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,9 @@ def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | No
     """Return the seq of the incomplete answer that this message repeats, or None."""
     if message.message.role is not Role.ASSISTANT:
         return None
-    found = (seq for seq, text in stored.incomplete_answers.get(chain, ()) if begins_alike(message, text))
-    return next(found, None)
+    answers = stored.incomplete_answers.get(chain, ())
+    # An erased answer can be any: its text must not be stored again.
+    return next((seq for seq, text in answers if text is None or begins_alike(message, text)), None)
 
 
 def begins_alike(message: WireMessage, text: str) -> bool:

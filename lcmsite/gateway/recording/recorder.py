@@ -218,8 +218,10 @@ class Recorder:
         incomplete_answers = self._incomplete_answers(conversation, {link.chain for link in links[max(0, last) :]})
         return History(conversation.head_seq, seqs, active_keys, incomplete_answers)
 
-    def _incomplete_answers(self, conversation: Conversation, chains: set[bytes]) -> dict[bytes, list[tuple[int, str]]]:
-        """Return the incomplete answers that follow these chain hashes."""
+    def _incomplete_answers(
+        self, conversation: Conversation, chains: set[bytes]
+    ) -> dict[bytes, list[tuple[int, str | None]]]:
+        """Return the incomplete answers that follow these chain hashes; None for an erased text."""
         rows = GatewayExchange.objects.filter(
             workspace_id=conversation.workspace_id,
             conversation=conversation,
@@ -227,10 +229,12 @@ class Recorder:
             is_complete=False,
             answer_seq__isnull=False,
         )
-        incomplete_answers: dict[bytes, list[tuple[int, str]]] = {}
+        incomplete_answers: dict[bytes, list[tuple[int, str | None]]] = {}
         for row in rows:
-            text = conversation.messages.filter(seq=row.answer_seq or 0).values_list("content", flat=True).first()
-            incomplete_answers.setdefault(bytes(row.request_chain), []).append((row.answer_seq or 0, text or ""))
+            answers = conversation.messages.filter(seq=row.answer_seq or 0)
+            text, erased_by = answers.values_list("content", "erased_by").first() or ("", None)
+            found = (row.answer_seq or 0, text if erased_by is None else None)
+            incomplete_answers.setdefault(bytes(row.request_chain), []).append(found)
         return incomplete_answers
 
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:

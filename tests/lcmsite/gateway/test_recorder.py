@@ -144,6 +144,21 @@ def test_a_broken_answer_is_kept_once_and_marked(workspace, surface):
     assert "interrupted" not in conversation().messages.get(seq=4).metadata["gateway"]
 
 
+@EVERY
+def test_a_broken_answer_that_was_erased_is_not_stored_again(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("Tell me"), answer=Answer("A long answer that is cut off somewhere in its middle."), cut=True)
+    heard = words(conversation())[-1]
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=2, to_seq=2)
+
+    # The agent has seen a little less of it.
+    agent.rows[-1] = {"role": "assistant", "content": heard[:-3]}
+    agent.ask(user("Go on"), answer=Answer("On."))
+    agent.ask(user("More"), answer=Answer("Further."))
+
+    assert words(conversation()) == ["Tell me", "", "Go on", "On.", "More", "Further."]
+
+
 @one_of_every
 def test_an_answer_that_the_agent_never_got_is_not_on_the_path(workspace, surface):
     agent = an_agent(workspace, surface)
