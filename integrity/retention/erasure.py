@@ -110,7 +110,7 @@ class Erasures:
 
         `confirmation` is the text that the preview shows. One transaction, recorded in the audit log, removes:
 
-        - texts, metadata, authors and idempotency keys of the messages, also in the cold tier
+        - texts, metadata and authors of the messages, also in the cold tier; a hash replaces their idempotency keys
         - texts of all summaries made from them, also of session, arc and epoch summaries
         - the files, and their bytes unless another file has the same bytes
         - prompts, inputs and outputs of map runs over these files, and the files that the runs wrote in this
