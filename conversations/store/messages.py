@@ -22,7 +22,7 @@ from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
 from conversations.content.lossless_values import as_json, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
-from conversations.errors import Conflict, Invalid, NotFound, StaleHead
+from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound, StaleHead
 from conversations.files.large_files import LargeFileService
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
@@ -139,6 +139,11 @@ class MessageStore:
                 for draft, each in zip(drafts, settled, strict=True)
             ]
             result = self._append(conversation_id, drafts)
+            if any(message.erased and each.moved for message, each in zip(result.messages, settled, strict=True)):
+                # Its text must not stay in a new file.
+                raise ConversationBusy(
+                    "A message of this append was erased meanwhile; nothing was stored. Send it again."
+                )
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
         moved = tuple(

@@ -7,7 +7,8 @@ import pytest
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from conversations.content.hashing import erased_key
-from conversations.errors import Conflict
+from conversations.content.large_texts.moving import LongTextMover
+from conversations.errors import Conflict, ConversationBusy
 from conversations.models import LargeFile, Message
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
@@ -50,6 +51,27 @@ def test_an_erased_message_that_is_sent_again_is_not_stored_again(erasures, stor
 def files_in(storage, folder=""):
     folders, files = storage.listdir(folder)
     return [*files, *(name for each in folders for name in files_in(storage, f"{folder}/{each}".lstrip("/")))]
+
+
+def test_a_long_text_that_is_erased_while_it_is_sent_again_is_in_no_file(erasures, storage, settings, monkeypatch):
+    settings.LCM = {"large_file_tokens": 2000}
+    conversation_id = a_conversation().conversation_id
+    append(conversation_id, messages(LONG))
+    cut = LongTextMover.marked
+
+    def erase_then_cut(*args, **options):
+        monkeypatch.setattr(LongTextMover, "marked", cut)
+        erased(erasures, conversation_id)
+        return cut(*args, **options)
+
+    monkeypatch.setattr(LongTextMover, "marked", erase_then_cut)
+    with pytest.raises(ConversationBusy, match="erased meanwhile"):
+        append(conversation_id, messages(LONG))
+
+    [again] = append(conversation_id, messages(LONG))
+    assert (again.created, again.erased) == (False, True)
+    assert not LargeFile.objects.filter(erased_by=None).exists()
+    assert SECRET not in everything_stored()
 
 
 def test_another_text_under_the_key_of_an_erased_message_is_not_stored_either(erasures):
