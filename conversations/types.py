@@ -181,7 +181,7 @@ class AppendedMessage:
     created: bool
     # False for a message that was stored before and is no longer on the path of the head.
     active: bool = True
-    # Whether the message was stored before and erased since; its text was not stored again.
+    # Whether the message was stored before and erased since; then the text of the request was not stored.
     erased: bool = False
 
     @property

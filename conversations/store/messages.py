@@ -193,12 +193,12 @@ class MessageStore:
         )
         if not all(row["created"]):
             conversation = self.scope.conversation(conversation_id)
-            repeated = [each.message_id for each in messages if not each.created]
-            erased = conversation.messages.filter(pk__in=repeated, erased_by__isnull=False)
-            erased_ids = set(erased.values_list("pk", flat=True))
+            keys = [draft.message.idempotency_key or "" for draft in drafts]
+            # By key, so that a fork's copies of erased messages count, too.
+            erased = erased_among(conversation_id, keys)
             messages = tuple(
-                replace(each, active=conversation.is_active(each.seq), erased=each.message_id in erased_ids)
-                for each in messages
+                replace(each, active=conversation.is_active(each.seq), erased=not each.created and key in erased)
+                for each, key in zip(messages, keys, strict=True)
             )
         transaction.on_commit(partial(_count, drafts, messages))
         messages_appended.send(

@@ -107,7 +107,7 @@ def test_a_fork_recognizes_the_erased_messages_of_its_original(erasures):
 
     again = append(fork.conversation_id, messages(f"I am {SECRET}", "two"))
 
-    assert [(each.seq, each.created) for each in again] == [(1, False), (2, False)]
+    assert [(each.seq, each.created, each.erased) for each in again] == [(1, False, True), (2, False, False)]
     assert SECRET not in everything_stored()
 
 
