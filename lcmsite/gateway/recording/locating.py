@@ -111,7 +111,11 @@ def _find_by_prefix(exchange: Exchange, request: ReadRequest, store: Conversatio
 
 def _is_foreign(conversation_id: int) -> bool:
     messages = Conversation.objects.get(pk=conversation_id).messages
-    return messages.exists() and not messages.filter(idempotency_key__startswith=KEY_PREFIX).exists()
+    if not messages.exists() or messages.filter(idempotency_key__startswith=KEY_PREFIX).exists():
+        return False
+    # Messages that were erased have lost their keys.
+    is_erased = messages.filter(erased_by__isnull=False).exists()
+    return not (is_erased and GatewayExchange.objects.filter(conversation_id=conversation_id, side="").exists())
 
 
 def _exchanges(store: ConversationStore) -> QuerySet[GatewayExchange]:

@@ -3,6 +3,9 @@
 Messages after the longest stored prefix are new. If the stored history continues differently, they begin another
 branch. A host that has compacted by itself sends a shorter history that begins with a summary: this is recorded as a
 boundary, and the new messages are appended after it.
+
+In another branch and after a boundary, messages have other keys. An erased message is then recognized by its role and
+content hash, so that it is not stored again.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from conversations.content.flattening import flattened
+from conversations.content.hashing import content_hash
+from conversations.store.injected import without_injected
 from conversations.types import PartType, Role
 from lcmsite.gateway.surfaces import WireMessage
 from lcmsite.gateway.surfaces_digest import Link, digest_in
@@ -27,6 +33,15 @@ _COMPACTION_TYPES = ("compaction", "compaction_summary", "context_compaction")
 
 
 @dataclass(frozen=True)
+class Erased:
+    """What is left of an erased message."""
+
+    seq: int
+    role: Role
+    content_hash: bytes
+
+
+@dataclass(frozen=True)
 class History:
     """What is stored of the conversation that a request belongs to."""
 
@@ -35,6 +50,8 @@ class History:
     seqs: Mapping[str, int]
     # The keys of the messages on the active branch, oldest first; empty where matching does not need them.
     active_keys: Sequence[str] = ()
+    # The erased messages; empty where matching does not need them.
+    erased: Sequence[Erased] = ()
     # By chain hash: seqs and texts of the incomplete answers that follow it; None for an erased text.
     incomplete_answers: Mapping[bytes, Sequence[tuple[int, str | None]]] = field(default_factory=dict)
 
@@ -87,7 +104,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
     rest = [index for index in range(len(links)) if index not in known and links[index].key not in stored.seqs]
     summaries = [index for index in rest if is_host_summary(messages[index])]
     if rest and stored.head_seq and (summaries or (last < 0 and base_seq == 0)):
-        new = _new_behind_boundary(messages, rest, summaries, stored.active_keys)
+        new = _new_behind_boundary(messages, rest, summaries, stored)
         # Another case: the host has dropped its oldest messages. The first one left is stored, and so is an answer.
         retained = [index for index in rest if index not in new and not messages[index].digest.is_loose]
         first = next((index for index in rest if not messages[index].digest.is_loose), -1)
@@ -96,7 +113,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
             return Match(stored.head_seq, new, is_boundary=True)
     has_gaps = any(not messages[index].digest.is_loose and links[index].key not in stored.seqs for index in range(last))
     altered = () if has_gaps else tuple(index for index in range(last) if links[index].key not in stored.seqs)
-    return Match(seq, tuple(rest), altered)
+    return Match(seq, _new_in_branch(messages, rest, stored, seq), altered)
 
 
 def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
@@ -124,21 +141,53 @@ def _bare_text(message: WireMessage) -> str:
 
 
 def _new_behind_boundary(
-    messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], active_keys: Sequence[str]
+    messages: Sequence[WireMessage], rest: Sequence[int], summaries: Sequence[int], stored: History
 ) -> tuple[int, ...]:
     """Return the indexes in `rest` of messages that are new after a boundary.
 
     Messages that the host kept from before the boundary are left out. All after the last answer or summary are new.
     """
-    known = Counter(map(digest_in, active_keys))
+    known = Counter(map(digest_in, stored.active_keys))
+    erased = Counter((each.role, each.content_hash) for each in stored.erased)
     answers = [index for index in rest if messages[index].message.role is Role.ASSISTANT]
     last_old = max([-1, *answers, *summaries])
     new = []
     for index in rest:
         digest = messages[index].digest.text
         # A summary is new even if an earlier message has the same text, unless it is the vendor's answer, sent again.
-        if index <= last_old and (index in answers or index not in summaries) and known[digest] > 0:
+        is_old = index <= last_old and (index in answers or index not in summaries)
+        if is_old and known[digest] > 0:
             known[digest] -= 1
-        else:
+        elif not (is_old and _is_erased(messages[index], erased)):
             new.append(index)
     return tuple(new)
+
+
+def _new_in_branch(messages: Sequence[WireMessage], rest: Sequence[int], stored: History, seq: int) -> tuple[int, ...]:
+    """Return the indexes in `rest` without messages that were erased after `seq`.
+
+    All after the last answer are new. An erased message up to `seq` has its place before `rest`.
+    """
+    erased = Counter((each.role, each.content_hash) for each in stored.erased if each.seq > seq)
+    last_old = max((index for index in rest if messages[index].message.role is Role.ASSISTANT), default=-1)
+    return tuple(index for index in rest if index > last_old or not _is_erased(messages[index], erased))
+
+
+def _is_erased(message: WireMessage, erased: Counter[tuple[Role, bytes]]) -> bool:
+    """Whether the message equals an erased one; takes it from `erased`."""
+    if not erased:
+        return False
+    form = (message.message.role, _content_hash(message))
+    if erased[form] <= 0:
+        return False
+    erased[form] -= 1
+    return True
+
+
+def _content_hash(message: WireMessage) -> bytes:
+    """Return the content hash with which an append stores the message.
+
+    A long text that is moved to a file has another.
+    """
+    [stored] = without_injected([message.message]).messages or [message.message]
+    return content_hash(flattened(stored.parts) if stored.content is None else stored.content)

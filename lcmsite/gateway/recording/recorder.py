@@ -27,7 +27,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
 from lcmsite.gateway.recording.locating import Location, find_conversation, locate
-from lcmsite.gateway.recording.prefix_match import History, begins_alike, is_host_summary, last_known, match
+from lcmsite.gateway.recording.prefix_match import Erased, History, begins_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
@@ -211,12 +211,20 @@ class Recorder:
             seqs |= look_up_seqs(older)
             last = last_known(messages, links, seqs)
         active_keys: list[str] = []
-        if last < 0 or any(map(is_host_summary, messages[last + 1 :])):
+        follow = messages[last + 1 :]
+        may_be_boundary = last < 0 or any(map(is_host_summary, follow))
+        if may_be_boundary:
             newest = conversation.messages.filter(idempotency_key__startswith=KEY_PREFIX).order_by("-seq")
             rows = list(newest.values_list("seq", "idempotency_key")[:MOST_ACTIVE_KEYS])
             active_keys = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
+        erased: list[Erased] = []
+        # A request that only goes on has no answer that is not stored.
+        if may_be_boundary or any(message.message.role is Role.ASSISTANT for message in follow):
+            gone = conversation.messages.filter(erased_by__isnull=False).order_by("-seq")
+            values = gone.values_list("seq", "role", "content_hash")[:MOST_ACTIVE_KEYS]
+            erased = [Erased(seq, Role(role), bytes(content_hash)) for seq, role, content_hash in values]
         incomplete_answers = self._incomplete_answers(conversation, {link.chain for link in links[max(0, last) :]})
-        return History(conversation.head_seq, seqs, active_keys, incomplete_answers)
+        return History(conversation.head_seq, seqs, active_keys, erased, incomplete_answers)
 
     def _incomplete_answers(
         self, conversation: Conversation, chains: set[bytes]

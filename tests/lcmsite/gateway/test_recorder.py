@@ -21,7 +21,7 @@ from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
-from tests.integrity.erasing import erased
+from tests.integrity.erasing import SECRET, erased, everything_stored
 from tests.lcmsite.gateway.sessions import (
     CLAUDE,
     SESSION,
@@ -98,6 +98,119 @@ def test_what_was_erased_is_not_stored_again_when_the_agent_goes_on(workspace, s
 
     assert words(conversation()) == [*remaining, "Question 3", "Answer 3.", "Question 4", "Answer 4."]
     assert conversation().moves == 0
+
+
+def drop_the_oldest_turn(rows):
+    return rows[2:]
+
+
+def compact(rows):
+    return [user("This session is being continued from a previous conversation. They asked."), *rows[4:]]
+
+
+def compact_like_codex(rows):
+    # It keeps the questions, before its summary.
+    summary = user("Another language model started to solve this problem and produced a summary of its thinking.")
+    return [*(row for row in rows if isinstance(row.get("content"), str) and row["role"] == "user"), summary]
+
+
+def edit_the_first_question(rows):
+    return [user("Another question"), *rows[1:]]
+
+
+def edit_the_second_question(rows):
+    return [*rows[:2], user("Another question"), *rows[3:]]
+
+
+CHANGES = (drop_the_oldest_turn, compact, compact_like_codex, edit_the_first_question, edit_the_second_question)
+
+
+def five_turns(workspace, surface, **more):
+    agent = an_agent(workspace, surface, **more)
+    agent.ask(user("Question 1"), answer=Answer("Answer 1."))
+    agent.ask(user("Question 2"), answer=Answer("Answer 2."))
+    looks = Answer(f"Is it {SECRET}?", calls=(ToolCall("ls", {"path": SECRET}),), thinking=f"Hm, {SECRET}.")
+    agent.ask(user(f"Who is {SECRET}?"), answer=looks)
+    agent.ask(*results(surface, agent.rows[5:], f"{SECRET} is here."), answer=Answer(f"It is {SECRET}."))
+    agent.ask(user("yes"), answer=Answer("Answer 4."))
+    agent.ask(user("Question 5"), answer=Answer("Answer 5."))
+    return agent
+
+
+@EVERY
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_erased_is_not_stored_again_when_the_agent_changes_its_history(workspace, surface, change):
+    agent = five_turns(workspace, surface)
+    last = conversation().messages.get(content=f"It is {SECRET}.").seq
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=5, to_seq=last)
+    agent.rows = change(agent.rows)
+
+    agent.ask(user("Question 6"), answer=Answer("Answer 6."))
+
+    found = words(conversation())
+    assert found[-2:] == ["Question 6", "Answer 6."]
+    assert SECRET not in everything_stored()
+    kept = ["yes", "Answer 4.", "Question 5", "Answer 5."]
+    assert [text for text in found if text in kept] == kept
+
+
+@one_of_every
+@pytest.mark.parametrize("change", CHANGES[:2])
+def test_a_changed_history_without_an_erasure_repeats_nothing(workspace, surface, change):
+    agent = five_turns(workspace, surface)
+    before = words(conversation())
+    agent.rows = change(agent.rows)
+
+    agent.ask(user("yes"), answer=Answer("Answer 6."))
+
+    summary = [row["content"] for row in agent.rows if row.get("content", "") == compact([])[0]["content"]]
+    assert words(conversation()) == [*before, *summary, "yes", "Answer 6."]
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "headers", [{CLAUDE: SESSION}, {"x-lcm-session-id": f"gateway/{SESSION}"}], ids=["claude", "own"]
+)
+@pytest.mark.parametrize("change", CHANGES[:2])
+def test_nothing_of_an_erased_conversation_is_stored_again_but_what_is_new(workspace, surface, headers, change):
+    agent = five_turns(workspace, surface, headers=headers)
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk)
+    agent.rows = change(agent.rows)
+    summary = [row["content"] for row in agent.rows if row == compact([])[0]]
+
+    # It equals an erased message, but follows the last answer.
+    agent.ask(user("yes"), answer=Answer("Answer 6."))
+
+    assert list(filter(None, words(conversation(), active=False))) == [*summary, "yes", "Answer 6."]
+
+
+@one_of_every
+def test_a_message_that_was_never_recorded_is_stored_even_if_it_equals_an_erased_one(workspace, surface):
+    agent = an_agent(workspace, surface)
+    for number in range(1, 3):
+        agent.ask(user("yes"), answer=Answer(f"Answer {number}."))
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=1, to_seq=1)
+    # An outage of the recording.
+    agent.rows += [user("yes"), *read_answer(surface, Answer("Answer 3.")).rows]
+
+    agent.ask(user("Question 4"), answer=Answer("Answer 4."))
+
+    found = ["", "Answer 1.", "yes", "Answer 2.", "yes", "Answer 3.", "Question 4", "Answer 4."]
+    assert words(conversation()) == found
+
+
+@one_of_every
+def test_an_erased_message_is_recognized_without_what_lcm_injected_into_it(workspace, surface):
+    agent = five_turns(workspace, surface)
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=5, to_seq=5)
+    agent.rows = [
+        user(f"{each['content']}{wrapped('By the sea.')}") if each == user(f"Who is {SECRET}?") else each
+        for each in drop_the_oldest_turn(agent.rows)
+    ]
+
+    agent.ask(user("Question 6"), answer=Answer("Answer 6."))
+
+    assert f"Who is {SECRET}?" not in words(conversation(), active=False)
 
 
 @one_of_every
