@@ -229,7 +229,10 @@ class Recorder:
     def _incomplete_answers(
         self, conversation: Conversation, chains: set[bytes]
     ) -> dict[bytes, list[tuple[int, str | None]]]:
-        """Return the incomplete answers that follow these chain hashes; None for an erased text."""
+        """Return the incomplete answers that follow these chain hashes.
+
+        The text of an erased answer is None.
+        """
         rows = GatewayExchange.objects.filter(
             workspace_id=conversation.workspace_id,
             conversation=conversation,
