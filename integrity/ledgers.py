@@ -165,8 +165,11 @@ class Ledgers:
                     verifier.findings.add(damage.code, damage.detail)
 
             exporter = replace(self._exporter(with_files=True), cold=lambda: readable_texts(on_damage=add_once))
-            lines = exporter.export(self._workspace.name, self._conversations(conversation_id))
-            return expected.verify(verifier, lines, source="the database", has_all=conversation_id is None)
+            name = self._workspace.name
+            lines = exporter.export(name, self._conversations(conversation_id))
+            return expected.verify(
+                verifier, lines, source=f"workspace {name} of the database", has_all=conversation_id is None
+            )
 
     def import_file(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Import the conversations of a ledger: see `LedgerImporter.run`."""

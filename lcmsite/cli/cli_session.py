@@ -56,6 +56,10 @@ class Session:
         caller.require(scope)
         return caller
 
+    def workspace_name(self) -> str:
+        """The name of the caller's workspace."""
+        return self.caller.scope.narrow(Workspace.objects.all()).get().name
+
     def require_operator(self) -> None:
         """Raise Forbidden for the holder of an API key."""
         if self.api_key:

@@ -70,7 +70,11 @@ def export_ledger(session: Session, arguments: Namespace) -> Any:
     argument(
         "what", nargs="?", metavar="FILE", help="The ledger, or - for standard input; with --live, a conversation."
     ),
-    argument("--live", action="store_true", help="Verify the database instead of a file: one conversation, or all."),
+    argument(
+        "--live",
+        action="store_true",
+        help="Verify the database instead of a file: one conversation, or all of the workspace.",
+    ),
     argument("--anchor", metavar="ANCHOR", help="Also compare the hash chains with this anchor, made by `lcm anchor`."),
     argument("--expect", metavar="HASH", help="Fail unless the last line has this line_hash, kept from an export."),
     PUBLIC_KEY,
@@ -175,7 +179,7 @@ def show_key(session: Session, arguments: Namespace) -> Any:
 def verify_anchor(session: Session, arguments: Namespace) -> Any:
     """Compare the stored hashes of the whole site with an anchor.
 
-    Exit status 1 if anything differs. Also run `lcm check`, which computes the hashes from the texts.
+    Exit status 1 if anything differs. Also run `lcm check --all-workspaces`, which computes the hashes from the texts.
     """
     trusted = read_public_key(arguments.public_key) if arguments.public_key else None
     path = Path(arguments.anchor) if arguments.anchor else None

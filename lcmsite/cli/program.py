@@ -28,6 +28,7 @@ from lcmsite.cli import (
     show_results,
     transfer_verbs,
 )
+from lcmsite.cli.all_workspaces import CHECKS, over_all_workspaces
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
@@ -51,11 +52,11 @@ def run(given: list[str]) -> int:
     # Looked up without parsing, because errors of the parser need it, too.
     wants_json = "--json" in given
     try:
-        result = _perform(given)
+        result, session = _perform(given)
         if wants_json and result is not None:
             sys.stdout.write(as_ascii_json(result) + "\n")
         elif result is not None:
-            show_results.show(result, sys.stdout)
+            show_results.show(result, sys.stdout, workspace=session.workspace_name)
         sys.stdout.flush()
         return FINDINGS_EXIT_CODE if _has_findings(result) else 0
     except BrokenPipeError:
@@ -72,7 +73,8 @@ def verbs() -> dict[str, Verb]:
     """Every verb by name, except Django's commands."""
     modules = (transfer_verbs, discovery_verbs, access_verbs, operating_verbs, ledger_verbs, map_verbs, host_verbs)
     local = [each for module in modules for each in vars(module).values() if isinstance(each, Verb)]
-    return {each.name: each for each in (*map(from_operation, CATALOGUE), *local, completion)}
+    known = {each.name: each for each in (*map(from_operation, CATALOGUE), *local, completion)}
+    return known | {name: over_all_workspaces(known[name]) for name in CHECKS}
 
 
 def _has_findings(result: Any) -> bool:
@@ -87,16 +89,17 @@ def _has_findings(result: Any) -> bool:
     )
 
 
-def _perform(given: list[str]) -> Any:
+def _perform(given: list[str]) -> tuple[Any, Session]:
+    """Run the verb; return its result, or None, and the session that it ran in."""
     top = _top_parser()
     options = vars(top.parse_args(given))
     words = [options.pop("verb"), *options.pop("rest")]
     if words[0] is None:
         top.print_help()
-        return None
+        return None, Session()
     if words[0] in MANAGEMENT:
         _manage(words[0], words[1:])
-        return None
+        return None, Session()
     if settings.CONFIGURATION_PROBLEMS:
         raise _misconfigured(f"{each.msg} {each.hint}" for each in settings.CONFIGURATION_PROBLEMS)
     found, rest = _split_verb(words)
@@ -108,7 +111,7 @@ def _perform(given: list[str]) -> Any:
     workspace = options.get("workspace") or settings.DEPLOYMENT.workspace
     session = Session(workspace, options.get("api_key") or settings.DEPLOYMENT.api_key)
     with _quiet() if found.name not in SERVERS else nullcontext():
-        return found.run(session, arguments)
+        return found.run(session, arguments), session
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -38,7 +38,7 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def show(result: Any, stream: TextIO) -> None:
+def show(result: Any, stream: TextIO, *, workspace: Callable[[], str] = str) -> None:
     """Write the result, fitted to the terminal's width; bytes are written unchanged."""
     if isinstance(result, bytes):
         stream.flush()
@@ -46,7 +46,7 @@ def show(result: Any, stream: TextIO) -> None:
         return
     # In a file or a pipe, a row of a table is one line, however long.
     width = None if stream.isatty() else UNLIMITED_WIDTH
-    screen = Screen(_Console(file=stream, width=width, highlight=False, emoji=False, markup=False))
+    screen = Screen(_Console(file=stream, width=width, highlight=False, emoji=False, markup=False), workspace)
     if isinstance(result, list | tuple):
         _show_many(result, screen)
     else:

@@ -19,9 +19,10 @@ def _(report: IntegrityReport, screen: Screen) -> None:
     if report.unchecked:
         names = ", ".join(map(str, report.unchecked))
         screen.line(f"Not checked, because it took too long: conversation {names}.", style="bold red")
+    where = "" if report.conversation_id is not None else f" in workspace {screen.workspace()}"
     screen.note(
         f"{counted(report.conversations_checked, 'conversation')} and "
-        f"{counted(report.messages_checked, 'message')} checked: "
+        f"{counted(report.messages_checked, 'message')} checked{where}: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}. The report is {report.report_id}."
     )
     if report.repair_id:
@@ -73,7 +74,7 @@ def _(report: LedgerReport, screen: Screen) -> None:
         screen.line(f"{where}{finding.detail} [{finding.code}]")
     _show_more_findings(report.finding_count - len(report.findings), screen)
     screen.note(
-        f"{counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
+        f"{report.source}: {counted(report.lines, 'line')}, {counted(report.conversations, 'conversation')}, "
         f"{counted(report.counts.messages, 'message')}, "
         f"{counted(report.counts.summaries, 'summary')}: "
         f"{'everything holds' if report.is_clean else 'not everything holds'}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import singledispatch
@@ -30,6 +30,8 @@ class Screen:
     """Writes to a terminal; stored text can neither move its cursor nor colour it."""
 
     console: Console
+    # Returns the name of the workspace that the results are from.
+    workspace: Callable[[], str] = str
 
     def line(self, *pieces: str | tuple[str, str], style: str = "", end: str = "\n") -> None:
         """Write pieces in one line, each plain or with a style of its own."""

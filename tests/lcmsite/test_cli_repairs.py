@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conversations.models import Conversation, Message
-from tests.factories import a_conversation
-from tests.lcmsite.callers import lcm
+from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.callers import an_api_key, lcm
 
 
 @pytest.fixture
@@ -54,6 +54,36 @@ def test_a_repair_that_was_overtaken_is_refused_with_a_status_that_says_so(conve
     assert applied.exit_code == 1
     assert "refused" in applied.out and "stale" in applied.out
     assert total_tokens(conversation_id) == 999
+
+
+def test_a_check_names_its_workspace_and_can_cover_every_workspace(conversation_id):
+    elsewhere = a_workspace("holidays")
+    a_conversation("good day", session_id="beach", workspace=elsewhere)
+
+    here, there = lcm("check"), lcm("--workspace", "holidays", "check")
+    live = lcm("ledger", "verify", "--live")
+    everywhere, everything = lcm("check", "--all-workspaces"), lcm("--json", "check", "--all-workspaces")
+    all_live = lcm("ledger", "verify", "--live", "--all-workspaces")
+
+    assert (here.exit_code, there.exit_code) == (1, 0)
+    assert "checked in workspace default: not everything holds" in here.out
+    assert "1 message checked in workspace holidays: everything holds" in there.out
+    assert "workspace default of the database: " in live.out
+    assert everywhere.exit_code == everything.exit_code == 1
+    assert "workspace default: not everything holds" in everywhere.out
+    assert "workspace holidays: everything holds" in everywhere.out
+    found = [(each["workspace"], each["result"]["is_clean"]) for each in everything.json["workspaces"]]
+    assert found == [("default", False), ("holidays", True)]
+    assert all_live.exit_code == 1 and "workspace holidays of the database: " in all_live.out
+
+
+def test_a_check_of_every_workspace_is_for_the_site_administrator_and_names_no_conversation(conversation_id):
+    key = an_api_key(a_workspace("default"), "admin")
+
+    assert lcm("--api-key", key, "check", "--all-workspaces").exit_code == 5
+    for words in ("check harbour", "ledger verify --live harbour", "ledger verify x.jsonl"):
+        assert lcm(*words.split(), "--all-workspaces").exit_code == 2
+    assert "lcm anchor verify" in lcm("ledger", "verify", "--live", "--all-workspaces", "--expect", "0" * 64).err
 
 
 def test_a_check_can_be_left_to_a_worker(conversation_id):
