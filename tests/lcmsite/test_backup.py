@@ -15,7 +15,7 @@ from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from compaction.engine import CompactionEngine
-from conversations.errors import Conflict, Invalid, Unavailable
+from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
 from lcmsite.cli.cli_session import OPERATOR
@@ -60,9 +60,10 @@ def test_a_backup_of_damaged_data_is_not_kept(history, tmp_path):
         cursor.execute("UPDATE messages SET content = 'something else' WHERE seq = 3")
         cursor.execute("SET session_replication_role = origin")
 
-    with pytest.raises(Unavailable, match="workspace 'default' is not clean"):
+    with pytest.raises(Conflict, match="workspace 'default' is not clean") as refused:
         back_up(tmp_path / "backup", scope=OPERATOR)
 
+    assert (refused.value.code, refused.value.retryable) == ("damaged", False)
     assert {path.name for path in tmp_path.iterdir()} == {"files"}
     assert back_up(tmp_path / "backup", verify=False, scope=OPERATOR).holdings.messages == 60
 

@@ -24,6 +24,7 @@ from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.scope import Scope
 from conversations.sql import snapshot
+from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.ops.backup.backup_leftovers import sweep_databases, sweep_directories, trial_database, unfinished
 from lcmsite.ops.backup.manifest import (
     DUMP,
@@ -65,8 +66,9 @@ class BackupReport:
 def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupReport:
     """Back up into a new or empty directory, completely or not at all.
 
-    LCM can be used meanwhile. Raises Conflict if the directory is not empty, Unavailable if the dump or its trial
-    restore fails, and Invalid if pg_dump and pg_restore of a suitable version are missing.
+    LCM can be used meanwhile. Raises Conflict if the directory is not empty, Conflict `damaged` if a check of the
+    trial restore has findings, Unavailable if the dump or its trial restore fails, and Invalid if pg_dump and
+    pg_restore of a suitable version are missing.
     """
     directory = directory.absolute()
     _require_empty(directory)
@@ -174,11 +176,15 @@ def _check(scratch: Database, directory: Path) -> None:
                 timeout=SECONDS_TO_CHECK,
                 check=False,
             )
-            if done.returncode != 0:
-                raise Unavailable(
-                    f"Restored on trial, workspace {workspace!r} is not clean: repair what `lcm check` finds, or keep"
-                    " the backup all the same with --unverified."
+            if done.returncode == FINDINGS_EXIT_CODE:
+                raise Conflict(
+                    f"Restored on trial, workspace {workspace!r} is not clean: repair what `lcm check` finds there, or"
+                    " keep the backup all the same with --unverified.",
+                    code="damaged",
                 )
+            if done.returncode != 0:
+                reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+                raise Unavailable(f"Restored on trial, workspace {workspace!r} could not be checked: {reason}")
 
 
 def restore(directory: Path, *, scope: Scope) -> BackupReport:
