@@ -25,7 +25,7 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import remove_bytes_unless_needed
 from conversations.files.storage import STORAGE_FAILURES
 from conversations.humanize import counted
-from conversations.models import ContextItem, Message
+from conversations.models import ContextItem, Conversation, Message
 from conversations.scope import EVERYTHING, Scope
 from integrity.models import Erasure
 from integrity.policy import RetentionPolicy
@@ -83,7 +83,7 @@ class Erasures:
         self._require_files(conversation.pk, file_ids)
         extent = Extent.of(conversation.pk, named, file_ids, is_whole=is_whole)
         if not extent.messages and not extent.files:
-            raise Invalid("Nothing is left to erase here: it was already erased.", code="nothing_to_erase")
+            raise Invalid(_nothing(conversation, named, file_ids, is_whole=is_whole), code="nothing_to_erase")
         with transaction.atomic():
             erasure = Erasure.objects.create(
                 erasure_id=f"era_{secrets.token_hex(8)}",
@@ -231,6 +231,16 @@ class Erasures:
             raise Conflict(f"{erasure.erasure_id} was already carried out.", code="erasure_done")
         if erasure.expires_at <= self.now():
             raise Conflict("This preview has expired. Preview again.", code="erasure_expired")
+
+
+def _nothing(conversation: Conversation, named: Sequence[int], file_ids: Sequence[str], *, is_whole: bool) -> str:
+    """A sentence that says why there is nothing to erase."""
+    if is_whole and conversation.next_seq == 1:
+        return "Nothing is left to erase: the conversation has no messages and no files."
+    if not is_whole and not named and not file_ids:
+        last_seq = conversation.next_seq - 1
+        return f"There are no messages in that range; the last message of the conversation has the seq {last_seq}."
+    return "Nothing is left to erase here: it was already erased."
 
 
 def _confirmation(extent: Extent) -> str:

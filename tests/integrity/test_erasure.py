@@ -376,6 +376,21 @@ def test_what_names_nothing_or_is_erased_already_is_refused(erasures, secret):
         assert (refusal.value.code == "nothing_to_erase") == ((first, last) in ((20, 22), (1000, 2000)))
 
 
+def test_an_erasure_of_nothing_says_why_there_is_nothing(erasures, secret):
+    erased(erasures, secret, from_seq=20, to_seq=22)
+    last_seq = a_store().list_messages(conversation_id=secret)[-1].seq
+    empty = a_conversation(session_id="empty").conversation_id
+
+    for conversation_id, chosen, why in (
+        (secret, {"from_seq": 20, "to_seq": 22}, "already erased"),
+        (secret, {"from_seq": 1000, "to_seq": 2000}, f"no messages in that range; .* the seq {last_seq}"),
+        (empty, {}, "no messages and no files"),
+    ):
+        with pytest.raises(Invalid, match=why) as refusal:
+            erasures.preview_erasure(conversation_id=conversation_id, **chosen)
+        assert refusal.value.code == "nothing_to_erase"
+
+
 def test_a_stranger_erases_nothing_and_learns_nothing(erasures, secret):
     preview = erasures.preview_erasure(conversation_id=secret, from_seq=20, to_seq=22)
     stranger = Erasures.from_settings(Scope(a_workspace("elsewhere").pk))
