@@ -43,6 +43,9 @@ MOST_ON_A_PAGE = "Maximum number of items on a page."
 # The most errors reported of one request.
 MOST_ERRORS = 100
 
+# pydantic's errors for an unknown field: of a model, and of a dataclass.
+_UNKNOWN_FIELD = ("extra_forbidden", "unexpected_keyword_argument")
+
 # Each number has one spelling: 1.0, +1, 01 and 1_0 are refused.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
@@ -87,15 +90,15 @@ class Params(BaseModel):
         errors: dict[str, list[str]] = {}
         for error in wrong.errors(include_url=False)[:MOST_ERRORS]:
             sentence = sentence_of(error)
-            if error["type"] == "extra_forbidden":
-                sentence = f"There is no such field here; the fields are {', '.join(cls.fields_beside(error))}."
+            if error["type"] in _UNKNOWN_FIELD:
+                sentence = _no_such_field(error["loc"][-1], cls.fields_beside(error))
             errors.setdefault(path_of(error), []).append(sentence)
         return errors
 
     @classmethod
     def fields_beside(cls, error: ErrorDetails) -> Collection[str]:
-        """The known field names at the place where an unknown one was given."""
-        return cls.model_fields
+        """The known field names beside an unknown one; none if they are not known."""
+        return cls.model_fields if len(error["loc"]) == 1 else ()
 
 
 def optional(description: str, **options: Any) -> Any:
@@ -139,6 +142,12 @@ def sentence_of(error: ErrorDetails) -> str:
     if "expected" in context:
         values["choices"] = context["expected"].replace(" or ", ", ").replace("'", "")
     return _SENTENCES.get(error["type"], "{msg}.").format(**values, msg=error["msg"])
+
+
+def _no_such_field(name: int | str, known: Collection[str]) -> str:
+    if name in known:
+        return "This is another name of a field that is also given; give only one of them."
+    return "There is no such field here" + (f"; the fields are {', '.join(known)}." if known else ".")
 
 
 def _shown(given: Any) -> str:
