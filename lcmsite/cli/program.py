@@ -31,7 +31,7 @@ from lcmsite.cli import (
 from lcmsite.cli.all_workspaces import CHECKS, over_all_workspaces
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
-from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, suggestion
+from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, parser_of_family, suggestion
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
 from lcmsite.hosts import host_verbs
@@ -158,6 +158,9 @@ def _split_verb(words: list[str]) -> tuple[Verb, list[str]]:
         if found is not None:
             return found, words[length:]
     family = [name for name in known if name.startswith(f"{words[0]} ")]
+    shared = parser_of_family(words[0])
+    if shared is not None and words[1:2] in (["-h"], ["--help"]):
+        shared.parse_args(["--help"])
     if family:
         near = suggestion([" ".join(words[:2])], family) if len(words) > 1 else ""
         raise Invalid(f"Choose one: {', '.join(f'`lcm {name}`' for name in family)}.{near}", code="usage")

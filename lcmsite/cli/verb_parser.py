@@ -46,14 +46,31 @@ def suggestion(words: Iterable[str], known: Iterable[str]) -> str:
 
 def parser_of(verb: Verb) -> Parser:
     """The parser of a verb's arguments."""
+    example = f"example:\n  {HELP[verb.name].example}" if verb.name in HELP else ""
+    family = _family_lines(verb.name)
     parser = Parser(
         prog=f"lcm {verb.name}",
         description=wrapped(verb.description or verb.sentence),
-        epilog=f"example:\n  {HELP[verb.name].example}" if verb.name in HELP else None,
+        epilog="\n".join([example, *(["", "more verbs:", *family] if family else [])]),
     )
     add_globals(parser)
     verb.add_arguments(parser)
     return parser
+
+
+def parser_of_family(word: str) -> Parser | None:
+    """The parser of a first word that several verbs share; None if none do."""
+    lines = _family_lines(word)
+    if not lines:
+        return None
+    lines += ["", f"`lcm {word} VERB --help` shows a verb's options and an example."]
+    return Parser(prog=f"lcm {word}", usage=f"lcm {word} VERB ...", epilog="\n".join(["verbs:", *lines]))
+
+
+def _family_lines(word: str) -> list[str]:
+    family = {name: help.sentence for name, help in HELP.items() if name.startswith(f"{word} ")}
+    width = max(map(len, family), default=0)
+    return [f"  {name:<{width}}  {sentence}" for name, sentence in family.items()]
 
 
 def add_globals(parser: ArgumentParser) -> None:

@@ -56,6 +56,16 @@ def test_a_verb_explains_itself_with_a_sentence_described_options_and_an_example
         parser.parse_intermixed_args(words[len(name.split()) + 1 :])
 
 
+@pytest.mark.parametrize("word", ["anchor", "embed", "key", "ledger", "map", "trigram-index", "user", "workspace"])
+def test_the_help_of_a_first_word_lists_the_verbs_that_share_it(capsys, word):
+    shown = help_of(capsys, word)
+
+    family = [name for name in HELP if name.startswith(f"{word} ")]
+    assert f"usage: lcm {word}" in shown
+    assert all(re.search(rf"^  {name}  +{re.escape(HELP[name].sentence)}$", shown, re.M) for name in family)
+    assert lcm("key").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "suggestion"),
     [
