@@ -18,6 +18,8 @@ from rich.text import Text
 UNLIMITED_WIDTH = 100_000
 # Long enough for a SHA-256 in hex.
 LONGEST_CELL = 64
+# Limited in a file or a pipe too, because all rows of a table are padded to the longest cell.
+LONGEST_PIPED_CELL = 1_000
 # Fields that name a record, besides its ids.
 _NAMES = frozenset({"id", "name", "title"})
 
@@ -52,6 +54,13 @@ class Screen:
 
     def table(self, rows: Sequence[Any]) -> None:
         """Show records as a table; on a terminal too narrow for it, one below the other."""
+        if self.console.width >= UNLIMITED_WIDTH:
+            # In a file or a pipe, cells are not shortened to fit a screen, and lines do not end in spaces.
+            with self.console.capture() as shown:
+                self.console.print(table(rows, longest=LONGEST_PIPED_CELL))
+            for line in shown.get().removesuffix("\n").split("\n"):
+                self.console.print(Text(line.rstrip()), soft_wrap=True)
+            return
         grid = table(rows)
         unlimited = self.console.options.update(max_width=UNLIMITED_WIDTH)
         if self.console.measure(grid, options=unlimited).maximum <= self.console.width:
@@ -88,7 +97,7 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
 
 
-def table(rows: Sequence[Any]) -> Table:
+def table(rows: Sequence[Any], *, longest: int = LONGEST_CELL) -> Table:
     """A table with a row for each record, without columns that are always empty.
 
     A nested record becomes columns of its own: its ids and names, or all of its fields if it has none.
@@ -99,7 +108,7 @@ def table(rows: Sequence[Any]) -> Table:
     for name in names:
         grid.add_column(_words(name), overflow="fold")
     for row in flat:
-        grid.add_row(*(Text(cell(row.get(name))) for name in names))
+        grid.add_row(*(Text(_in_table(row.get(name), longest)) for name in names))
     return grid
 
 
@@ -124,7 +133,12 @@ def _ids_and_names(record: Any) -> dict[str, Any]:
 
 
 def _fits_a_cell(value: Any) -> bool:
-    return not (value is None or value == () or is_dataclass(value) or isinstance(value, Mapping) or _is_table(value))
+    return not (value is None or value in ((), {}) or is_dataclass(value) or _is_table(value))
+
+
+def _in_table(value: Any, longest: int) -> str:
+    """A value as a cell; objects and lists are always short."""
+    return cell(value, longest=LONGEST_CELL if isinstance(value, Mapping | list | tuple) else longest)
 
 
 def _words(name: str) -> str:

@@ -2,9 +2,11 @@
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,7 +17,7 @@ from conversations.types import NewMessage, Role
 from lcmsite.catalogue.paging import Page
 from lcmsite.cli.program import run
 from lcmsite.cli.show_results import show
-from lcmsite.cli.terminal_layout import LONGEST_CELL, Screen, cell, table
+from lcmsite.cli.terminal_layout import LONGEST_CELL, UNLIMITED_WIDTH, Screen, cell, table
 from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_store, a_workspace
@@ -280,7 +282,13 @@ class Journey:
     miles: int
 
 
-def columns_of(rows: list[Journey]) -> list[str]:
+@dataclass(frozen=True)
+class Berth:
+    path: str
+    detail: dict[str, Any]
+
+
+def columns_of(rows: Sequence[Any]) -> list[str]:
     return [str(column.header) for column in table(rows).columns]
 
 
@@ -312,6 +320,21 @@ def test_records_stand_one_below_the_other_where_a_table_is_too_wide(width, line
     assert sum("boat id" in line for line in lines) == (1 if width == 100 else 2)
 
 
+def test_a_table_shows_objects_and_in_a_pipe_whole_texts_without_spaces_at_the_ends():
+    rows = [Berth("a" * 200, {}), Berth("b", {"pier": 7, "note": "n" * 90})]
+
+    for width, whole in ((400, False), (UNLIMITED_WIDTH, True)):
+        console = Console(width=width, file=io.StringIO())
+        Screen(console).table(rows)
+        head, first, second = console.file.getvalue().splitlines()
+
+        assert head.split() == ["path", "detail"]
+        assert ("a" * 200 in first) == whole
+        assert "pier 7, note nnn" in second and second.rstrip().endswith("…")
+        assert (head + first == (head + first).rstrip()) or not whole
+    assert columns_of(rows[:1]) == ["path"]
+
+
 @pytest.mark.parametrize("value", ["boat " * 40, ["boat"] * 40, {f"boat {n}": n for n in range(40)}])
 def test_a_cell_is_one_short_line_whatever_it_holds(value):
     assert len(cell(value)) == LONGEST_CELL and cell(value).endswith("…")
@@ -327,6 +350,14 @@ def test_browse_says_of_which_conversation():
 
     assert head.split()[:6] == ["conversation", "id", "session", "id", "title", "system"]
     assert row.split()[:4] == [str(number), "rome", "To", "Rome"]
+
+
+def test_the_audit_log_shows_the_details_of_its_entries(conversation):
+    lcm("rebuild", "s1")
+
+    shown = lcm("audit", "--act", "rebuild").out
+
+    assert shown.splitlines()[0].split()[-1] == "detail" and "removed 0" in shown
 
 
 def test_list_says_how_much_was_said():
