@@ -46,6 +46,10 @@ def from_operation(operation: Operation) -> Verb:
         if isinstance(result, OpenedConversation) and result.left_as_it_was:
             unchanged = ", ".join(result.left_as_it_was)
             sys.stderr.write(f"lcm: The conversation already existed; not changed: {unchanged}.\n")
+        if operation.command == "journal" and not result and not given.keys() & {"subpath", "cursor"}:
+            sys.stderr.write(
+                "lcm: The session's own transcript file has no entries; `lcm journal-subpaths` lists other files.\n"
+            )
         return result
 
     return Verb(operation.command, run, add_arguments, operation.description)

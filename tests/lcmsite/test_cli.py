@@ -352,6 +352,15 @@ def test_browse_says_of_which_conversation():
     assert row.split()[:4] == [str(number), "rome", "To", "Rome"]
 
 
+def test_a_journal_whose_entries_are_in_other_files_says_how_to_list_these(conversation):
+    lcm("append-journal", "s1", '[{"uuid": "a1", "type": "user"}]', "--subpath", "agents/one")
+
+    shown, listed = lcm("journal", "s1"), lcm("journal", "s1", "--subpath", "agents/one")
+
+    assert shown.out == "Nothing.\n" and "lcm journal-subpaths" in shown.err
+    assert "a1" in listed.out and listed.err == ""
+
+
 def test_the_audit_log_shows_the_details_of_its_entries(conversation):
     lcm("rebuild", "s1")
 
