@@ -119,7 +119,9 @@ class IntegrityState:
     `is_clean` is true only after a finished full check of everything without known damage since; absent if there was no
     such check. `conversations_checked` and `messages_checked` count what was checked at some time,
     `messages_since_whole_check` the messages added after the last full check of everything. `repair_plans_proposed`
-    counts plans with steps that wait for a decision.
+    counts plans with steps that wait for a decision. `newest_report_id` is the newest check of everything, and
+    `finding_count` its number of findings; `conversations_with_findings` also counts what checks of single
+    conversations found since.
     """
 
     conversations: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conversations.humanize import counted
 from conversations.ledger.types import LedgerReport
 from integrity.anchors.types import AnchorVerdict, PublicKey
-from integrity.types import IntegrityReport, RepairPlanRecord, ReportPage, StepRecord
+from integrity.types import IntegrityReport, IntegrityState, PlanState, RepairPlanRecord, ReportPage, StepRecord
 from lcmsite.cli.terminal_layout import Screen, cell, show_one
 
 
@@ -32,6 +32,15 @@ def _(report: IntegrityReport, screen: Screen) -> None:
 
 
 @show_one.register
+def _(state: IntegrityState, screen: Screen) -> None:
+    screen.fields(state)
+    if state.newest_report_id is not None:
+        screen.note("The finding count and the newest report id are those of the newest check of everything.")
+    if state.conversations_with_findings and not state.finding_count:
+        screen.note("Checks of single conversations have found more since then: `lcm reports` lists them.")
+
+
+@show_one.register
 def _(page: ReportPage, screen: Screen) -> None:
     show_one(page.report, screen)
     if page.findings:
@@ -47,10 +56,25 @@ def _(plan: RepairPlanRecord, screen: Screen) -> None:
         _show_step(step, screen)
     for each in plan.unplanned:
         screen.line((f"      {each.id} ", "bold"), f"{each.code}: {each.why}")
-    for name, value in plan.outcome.items():
-        screen.note(f"  {name}: {cell(value, longest=None)}")
+    if plan.state is PlanState.UNDONE:
+        screen.note(f"  undone at {cell(plan.undone_at)}: all values are as before the repair")
+    else:
+        for name, value in plan.outcome.items():
+            screen.note(f"  {name}: {cell(value, longest=None)}")
     if not plan.steps and not plan.unplanned:
         screen.note("  There is nothing to repair.")
+    if next_step := _next_step(plan):
+        screen.note(next_step)
+
+
+def _next_step(plan: RepairPlanRecord) -> str:
+    """A sentence with the command that comes next; empty if none does."""
+    if plan.state is PlanState.PROPOSED and plan.steps:
+        ordinals = ",".join(str(step.ordinal) for step in plan.steps)
+        return f"To approve these steps: lcm approve-repairs {plan.repair_id} {ordinals}"
+    if plan.state is PlanState.APPROVED:
+        return f"To apply the approved steps: lcm apply-repairs {plan.repair_id}"
+    return ""
 
 
 def _show_step(step: StepRecord, screen: Screen) -> None:

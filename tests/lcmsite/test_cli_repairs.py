@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from conversations.models import Conversation, Message
@@ -33,13 +35,16 @@ def test_what_is_broken_is_found_repaired_and_undone(conversation_id):
     assert (check.exit_code, reports.exit_code) == (1, 0)
     assert f"lcm plan-repairs {report_id}" in check.out
     assert "recount total_tokens" in planned.out
-    assert "by operator" in approved.out
+    assert f"lcm approve-repairs {re.search('repair_[0-9a-f]+', planned.out)[0]} 1,2" in planned.out
+    assert "by operator" in approved.out and f"lcm apply-repairs {repair_id}" in approved.out
+    assert "before" in applied.out and "lcm a" not in applied.out
     assert (applied.exit_code, lcm("check", "harbour").exit_code) == (0, 0)
     assert total_tokens(conversation_id) < 1000
 
     undone = lcm("undo-repairs", repair_id)
 
     assert undone.exit_code == 0
+    assert "undone at" in undone.out and "after" not in undone.out
     assert total_tokens(conversation_id) == 1000
 
 
@@ -84,6 +89,19 @@ def test_a_check_of_every_workspace_is_for_the_site_administrator_and_names_no_c
     for words in ("check harbour", "ledger verify --live harbour", "ledger verify x.jsonl"):
         assert lcm(*words.split(), "--all-workspaces").exit_code == 2
     assert "lcm anchor verify" in lcm("ledger", "verify", "--live", "--all-workspaces", "--expect", "0" * 64).err
+
+
+def test_damage_that_only_a_check_of_its_conversation_has_found_is_explained(conversation_id):
+    lcm("rebuild", "harbour")
+    assert lcm("check").exit_code == 0
+    assert "`lcm reports`" not in lcm("integrity").out
+    Conversation.objects.filter(pk=conversation_id).update(total_tokens=1000)
+    assert lcm("check", "harbour").exit_code == 1
+
+    shown = lcm("integrity").out
+
+    assert "are those of the newest check of everything" in shown
+    assert "Checks of single conversations have found more" in shown and "`lcm reports`" in shown
 
 
 def test_a_check_can_be_left_to_a_worker(conversation_id):
