@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from retrieval.search.filters import MESSAGES
 from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared, prepare
 from retrieval.search.query.parser import ParsedQuery
+from retrieval.search.question_vectors import distinctive, every_nth
 from retrieval.search.rank_fusion import Fused, fused, weight_of_meaning
 from retrieval.search.relevance.hits import Hit
 from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speakers_of
@@ -25,6 +27,7 @@ from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import SearchRequest
 from retrieval.search.snippets import Needles, snippet
 from retrieval.semantic.questions import NotReady, Question
+from retrieval.semantic.vector_table import as_text
 from retrieval.types import BranchChoice, GrepScope, Snippet
 
 _SQL = load("retrieval/search/semantic.sql")
@@ -148,9 +151,14 @@ class SemanticSearch:
         if named:
             within = "conversation_id = ANY(%(named)s::bigint[])"
         values = {**filters.values, "question": question.vector, "named": array(named), "most": PASSAGES}
-        few = _SQL["has_few_passages"].format(table=table.name, within=within)
-        is_exact = rows(few, {**values, "few": FEW_PASSAGES})[0][0]
+        count = _SQL["count_passages"].format(table=table.name, within=within)
+        [[passages]] = rows(count, {**values, "few": FEW_PASSAGES})
+        is_exact = passages <= FEW_PASSAGES
         if is_exact:
+            mean = _SQL["mean_of_sample"].format(table=table.name, within=within)
+            [[common]] = rows(mean, {**values, "nth": every_nth(passages)})
+            if common is not None:
+                values["question"] = as_text(distinctive(json.loads(question.vector), json.loads(common)))
             # `+ 0` keeps the planner from using the index for this order.
             distance = f"({distance}) + 0"
         else:

@@ -15,9 +15,13 @@ LATERAL (
 ) AS found
 LIMIT %(most)s
 
--- name: has_few_passages
--- Whether there are few enough passages to compare them all.
-SELECT count(*) <= %(few)s FROM (SELECT FROM {table} WHERE {within} LIMIT %(few)s::bigint + 1) AS counted
+-- name: count_passages
+-- The number of passages, but at most one more than `few`: so many are not all compared.
+SELECT count(*) FROM (SELECT FROM {table} WHERE {within} LIMIT %(few)s::bigint + 1) AS counted
+
+-- name: mean_of_sample
+-- The mean of the normalized vectors of every nth message's passages; NULL if there are none.
+SELECT avg(l2_normalize(embedding))::text FROM {table} WHERE {within} AND message_id %% %(nth)s = 0
 
 -- name: settings
 -- How the index is searched: the scan continues if filters leave too few rows, up to a number of tuples and a multiple

@@ -64,6 +64,16 @@ def test_a_message_is_found_without_one_of_its_words_and_the_passage_is_shown(si
     assert site.grep("automobile repaired", "full_text").matches == ()
 
 
+def test_what_all_messages_of_a_conversation_have_in_common_does_not_decide(site):
+    subject, detail = "the weather app", "the weather app has an automobile"
+    conversation = a_conversation(*[subject] * 8, detail).conversation_id
+    other = a_conversation(subject, detail).conversation_id
+    site.set_up()
+
+    assert site.found("the weather app vehicle", conversation_id=conversation, limit=1) == [9]
+    assert site.found("the weather app", conversation_id=other, limit=1) == [1]
+
+
 def test_both_ways_together_find_what_either_finds(site):
     a_conversation(*SAID, "An automobile show")
     site.set_up()
