@@ -79,7 +79,8 @@ class MessageStore:
         injected into a prompt is not stored (`skipped`).
         Raises NotFound; Invalid for values that cannot be stored; Conflict if a key was used before for another
         message; Conflict `stale_head` if the head is not at `expected_seq`, unless all messages are already stored
-        under their keys; Unavailable if a file cannot be stored.
+        under their keys; ConversationBusy, retryable, if a message with a long text is erased meanwhile; Unavailable if
+        a file cannot be stored.
         """
         sent = without_injected(messages) if any(map(_may_be_injected, messages)) else Screened(tuple(messages))
         if sent.skipped and not sent.messages:
