@@ -7,7 +7,7 @@ says little beside its words and those of its neighbours: there, the ranking by 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -40,23 +40,13 @@ def weight_of_meaning(tokens: Sequence[int]) -> float:
     return SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(1.0, max(0.0, share))
 
 
-def fused(
-    by_words: Sequence[int | str],
-    by_meaning: Sequence[int | str],
-    *,
-    weight: float,
-    speech: Mapping[int | str, float] | None = None,
-) -> list[Fused]:
-    """Fuse two rankings into one, best first.
-
-    `speech` maps messages to factors by which their rank by embeddings counts more or less, depending on the speaker.
-    """
+def fused(by_words: Sequence[int | str], by_meaning: Sequence[int | str], *, weight: float) -> list[Fused]:
+    """Fuse two rankings into one, best first."""
     worths: dict[int | str, float] = {}
     for rank, each in enumerate(by_words):
         worths[each] = 1 / (CLOSENESS + 1 + rank)
     for rank, each in enumerate(by_meaning):
-        marked = (speech or {}).get(each, 1.0)
-        worths[each] = worths.get(each, 0.0) + weight * marked / (CLOSENESS + 1 + rank)
+        worths[each] = worths.get(each, 0.0) + weight / (CLOSENESS + 1 + rank)
     best = (1 + weight) / (CLOSENESS + 1)
     found = [Fused(each, worth / best) for each, worth in worths.items()]
     return sorted(found, key=lambda each: (-each.worth, str(each.id)))

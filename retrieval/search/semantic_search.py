@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -48,7 +49,10 @@ _BY_WORDS = "Found by words alone. {}"
 
 
 class NearMessage(NamedTuple):
-    """A message, the passage of it that is nearest to the question, and how near."""
+    """A message, the passage of it that is nearest to the question, and how near.
+
+    `worth` is its score: see `rank_near`.
+    """
 
     message_id: int
     starts_at: int
@@ -58,10 +62,11 @@ class NearMessage(NamedTuple):
     place: int
     role: str
     tokens: int
+    worth: float = 0.0
 
 
 class Nearest(NamedTuple):
-    """The messages nearest to a question, and whether there may be more."""
+    """The messages nearest to a question, best first, and whether there may be more."""
 
     messages: list[NearMessage]
     is_partial: bool = False
@@ -128,7 +133,7 @@ class SemanticSearch:
         return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
 
     def nearest(self) -> Nearest:
-        """Find the messages nearest to the question, each by its nearest passage.
+        """Find the messages nearest to the question, each by its nearest passage, and rank them.
 
         Raises LcmError if the question has no vector, or the vectors cannot be read.
         """
@@ -141,7 +146,7 @@ class SemanticSearch:
         best: dict[int, NearMessage] = {}
         for each in sorted(found, key=lambda each: (each.distance, each.message_id)):
             best.setdefault(each.message_id, each)
-        return Nearest([*best.values()][:DEPTH], is_partial)
+        return Nearest(rank_near([*best.values()][:DEPTH]), is_partial)
 
     def _nearest(self, question: Question) -> tuple[list[NearMessage], bool]:
         filters, table = self.prepared.filters, question.table
@@ -180,10 +185,10 @@ class SemanticSearch:
 
     def _in_order(self, near: Sequence[NearMessage], found: Found | None) -> list[Fused]:
         if not self.with_words:
-            return [Fused(each.message_id, 1 - each.distance) for each in near]
+            return [Fused(each.message_id, each.worth) for each in near]
         weight = weight_of_meaning([each.tokens for each in near])
         by_words = [row.id for row in found.rows] if found is not None else []
-        return fused(by_words, [each.message_id for each in near], weight=weight, speech=_speech(near))
+        return fused(by_words, [each.message_id for each in near], weight=weight)
 
     def rows_of_page(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
         """Make the rows of a page; those not found by words show their passage."""
@@ -229,10 +234,23 @@ def _readable() -> Iterator[None]:
         raise NotReady(_LOST) from error
 
 
-def _speech(near: Sequence[NearMessage]) -> dict[int | str, float]:
-    """The factor of each message, by how much its speaker writes."""
+def rank_near(near: Sequence[NearMessage]) -> list[NearMessage]:
+    """Rank messages, nearest first, by how near they are and by the speaker prior.
+
+    The prior is that of the search by words. How near a message is counts from 0, for the farthest of these, to 1, for
+    the nearest: the distances themselves differ little, and how much depends on the model.
+    """
+    if not near:
+        return []
     speakers = speakers_of(Hit(str(each.message_id), each.place, (), each.tokens, role=each.role) for each in near)
-    return {each.message_id: speakers.get((conversation_of(each.place), each.role), 1.0) for each in near}
+    nearest, farthest = near[0].distance, near[-1].distance
+
+    def worth(each: NearMessage) -> float:
+        nearness = (farthest - each.distance) / ((farthest - nearest) or 1.0)
+        prior = speakers.get((conversation_of(each.place), each.role), 1.0)
+        return math.exp(nearness) * prior
+
+    return sorted((each._replace(worth=worth(each)) for each in near), key=lambda each: -each.worth)
 
 
 def _places_given(best: Sequence[Fused], before: Position) -> int:

@@ -43,7 +43,7 @@ HALF_A_PASSAGE = 30
 BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
 # In a tsvector as text: a lexeme with its positions, such as 'port':3A,17A. All words after the last position of a
 # tsvector get that position.
-_LEXEME, _PLACE, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A-D,]+)"), re.compile(r"\d+"), 16_383
+_LEXEME, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A,]+)"), 16_383
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
 _RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8))"
@@ -370,7 +370,7 @@ def _marked_down(shares: Sequence[float], listed: Collection[int], query: Compil
 
 def _places(words: str) -> dict[str, list[int]]:
     found = _LEXEME.findall(words)
-    return {lexeme.replace("''", "'"): [*map(int, _PLACE.findall(places))] for lexeme, places in found}
+    return {lexeme.replace("''", "'"): [*map(int, places.replace("A", "").split(","))] for lexeme, places in found}
 
 
 def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:

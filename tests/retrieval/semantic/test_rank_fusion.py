@@ -25,12 +25,6 @@ def test_the_less_meaning_counts_the_more_words_decide():
     assert [each.id for each in fused([1, 2], [3, 4], weight=0.3)] == [1, 2, 3, 4]
 
 
-def test_who_writes_briefly_comes_before_who_writes_pages():
-    order = fused([], [1, 2], weight=1.0, speech={1: 0.8, 2: 1.2})
-
-    assert [each.id for each in order] == [2, 1]
-
-
 def test_meaning_counts_little_where_messages_are_short_and_as_much_as_words_where_they_are_long():
     assert weight_of_meaning([]) == weight_of_meaning([10, 40, 20]) == SHORT_WEIGHT
     assert weight_of_meaning([300, 900]) == LONG_WEIGHT
