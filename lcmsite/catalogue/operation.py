@@ -129,6 +129,14 @@ class Operation:
         if self.operator_only:
             caller.require_operator()
 
+    def request_of(self, caller: Caller, values: Mapping[str, Any]) -> str:
+        """What selects and orders the rows of a list: the cursors are bound to it."""
+        # The number of a page counts pages of one size.
+        is_numbered = self.paging is not None and self.paging.argument == "page"
+        left_out = {"cursor"} if is_numbered else {"cursor", "limit"}
+        given = {**self.defaults, **values}
+        return repr((caller.scope.workspace_id, sorted((name, given[name]) for name in given.keys() - left_out)))
+
     def perform(self, caller: Caller, given: Mapping[str, Any], *, in_text: Collection[str] = ()) -> Answer:
         """Authorize the caller, validate the params, and call the service.
 
@@ -148,8 +156,9 @@ class Operation:
         ):
             call = getattr(service, method)
             if self.paging is not None:
+                request = self.request_of(caller, values)
                 limit = values.pop("limit", self.defaults["limit"])
-                return Answer(self.paging.page(call, values, limit=limit), status)
+                return Answer(self.paging.page(call, values, limit=limit, request=request), status)
             return Answer(call(**values), status)
 
 

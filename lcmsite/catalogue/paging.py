@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from conversations.store.cursors import read_cursor, write_cursor
 
 T = TypeVar("T")
-_REFUSAL = "This is not a cursor of this list, or it was changed"
+_REFUSAL = "This is not a cursor of this list with these params, or it was changed"
 
 
 class Page(list[T]):
@@ -43,26 +43,27 @@ class Paging:
     # Set by the operation, so that other lists refuse its cursors.
     salt: str = field(default="", kw_only=True)
 
-    def cursor(self, value: Any) -> str:
-        return write_cursor(value if isinstance(value, list) else [value], of=self.salt)
+    def cursor(self, value: Any, request: str) -> str:
+        """Write the cursor of a row, valid only for this request."""
+        return write_cursor(value if isinstance(value, list) else [value], of=self.salt, request=request)
 
-    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments(self, values: Mapping[str, Any], request: str) -> dict[str, Any]:
         """Replace the cursor by the service's argument; Invalid if it is not valid."""
         arguments = dict(values)
         cursor = arguments.pop("cursor", None)
         if cursor is not None:
-            position = read_cursor(cursor, of=self.salt, refusal=_REFUSAL)
+            position = read_cursor(cursor, of=self.salt, request=request, refusal=_REFUSAL)
             arguments[self.argument] = position if len(position) > 1 else position[0]
         return arguments
 
-    def page(self, method: Callable[..., Any], values: Mapping[str, Any], *, limit: int) -> Any:
+    def page(self, method: Callable[..., Any], values: Mapping[str, Any], *, limit: int, request: str) -> Any:
         """Call the method and return one page: a `Page`, or a record with its cursor."""
-        arguments = self.arguments(values)
+        arguments = self.arguments(values, request)
         if self.is_of_record:
             record = method(**arguments, limit=limit)
             position = getattr(record, self.key)
-            return replace(record, next_cursor=None if position is None else self.cursor(position))
+            return replace(record, next_cursor=None if position is None else self.cursor(position, request))
         # One extra row shows whether there are more; some lists end a page early to limit its bytes.
         found = method(**arguments, limit=limit + 1)
         more = len(found) > limit or getattr(found, "more", False)
-        return Page(found[:limit], cursor_of=lambda row: self.cursor(getattr(row, self.key)), more=more)
+        return Page(found[:limit], cursor_of=lambda row: self.cursor(getattr(row, self.key), request), more=more)

@@ -46,7 +46,7 @@ def _(page: ReportPage, screen: Screen) -> None:
     if page.findings:
         screen.table(page.findings)
     if page.next_cursor is not None:
-        screen.note(f"There is more: lcm report {page.report.report_id} --cursor={page.next_cursor}")
+        screen.note(f"There is more: the same again with --cursor={page.next_cursor}")
 
 
 @show_one.register

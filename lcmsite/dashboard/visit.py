@@ -72,7 +72,9 @@ class Visit:
         unknown = given.keys() - operation.params.model_fields.keys()
         if operation.paging is not None and unknown == {operation.paging.argument}:
             # The URL of a page names a row; the operation takes a cursor instead.
-            given["cursor"] = operation.paging.cursor(given.pop(operation.paging.argument))
+            position = given.pop(operation.paging.argument)
+            request = operation.request_of(self.caller, operation.params.accepted(given, in_text=texts))
+            given["cursor"] = operation.paging.cursor(position, request)
         return operation.perform(self.caller, given, in_text=texts).result
 
     def call_all(self, tool: str, **params: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from django.db.models import Model
 from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionBoundary, CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid
 from conversations.files.uploads import UploadService
 from conversations.models import Quarantine, Upload
 from conversations.scope import Scope
@@ -128,12 +128,41 @@ def test_somebody_elses_cursor_leads_nowhere(tool, key, another, table, field):
         another(conversation_id, number)
     cursor = page_of(tool, conversation_id=conversation_id, limit=1).next_cursor
 
-    if table is None:
-        # A number is no more than a place: behind it, there are their own rows.
-        assert page_of(tool, "theirs", conversation_id=theirs, cursor=cursor) == []
-    else:
-        with pytest.raises(NotFound):
-            page_of(tool, "theirs", conversation_id=theirs, cursor=cursor)
+    with pytest.raises(Invalid) as refusal:
+        page_of(tool, "theirs", conversation_id=theirs, cursor=cursor)
+
+    assert refusal.value.code == "bad_cursor"
+
+
+def test_a_cursor_goes_on_only_in_the_request_it_came_from():
+    one, other = (a_conversation("a", "b", "c").conversation_id for _ in range(2))
+    cursor = page_of("lcm_messages", conversation_id=one, limit=1).next_cursor
+
+    for changed in ({"conversation_id": other}, {"conversation_id": one, "after_seq": 2}):
+        with pytest.raises(Invalid) as refusal:
+            page_of("lcm_messages", **changed, cursor=cursor)
+        assert refusal.value.code == "bad_cursor"
+    assert [row.seq for row in page_of("lcm_messages", conversation_id=one, limit=5, cursor=cursor)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("tool", "first", "changed"),
+    [
+        ("lcm_list", {"newest_first": True}, {}),
+        ("lcm_list", {"newest_first": True}, {"newest_first": True, "session_prefix": "b"}),
+        # Its cursor is the number of a page, which counts pages of one size.
+        ("lcm_browse", {"limit": 1}, {"limit": 2}),
+    ],
+)
+def test_order_and_filters_stay_the_same_from_page_to_page(tool, first, changed):
+    for session in ("a", "b", "c"):
+        a_conversation(session_id=session)
+    cursor = page_of(tool, **{"limit": 1, **first}).next_cursor
+
+    with pytest.raises(Invalid) as refusal:
+        page_of(tool, **changed, cursor=cursor)
+
+    assert refusal.value.code == "bad_cursor"
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "e30:x", "1", "MQ:aaaa"])
