@@ -93,7 +93,7 @@ class Gateway:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {name.decode("latin-1"): _header_text(value) for name, value in scope["headers"]}
         route = None
         has_begun = False
 
@@ -175,6 +175,14 @@ class Gateway:
 async def _send_answer(send: Send, status: int, headers: list[Header], body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _header_text(value: bytes) -> str:
+    """Decode a header: UTF-8, or latin-1 if it is not valid UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _key_hash(route: Route, headers: dict[str, str]) -> bytes:

@@ -23,7 +23,7 @@ from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recordings import Pending, Recordings
-from lcmsite.gateway.recording.session_finding import hints_of, session_of
+from lcmsite.gateway.recording.session_finding import hints_of, require_own_session, session_of
 from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
@@ -71,7 +71,10 @@ class PassingRequest:
         return is_known and self.rule.mode is not Mode.OFF
 
     async def pass_on(self) -> None:
-        """Forward the request, and record, shorten or count it according to its rule."""
+        """Forward the request, and record, shorten or count it according to its rule.
+
+        Raises Invalid if it is to be recorded in a session that can have no such name.
+        """
         is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
         if is_counted and not self.recordings.is_down:
             await self._forward_counted(await self._read_body())
@@ -82,6 +85,7 @@ class PassingRequest:
             has_body = "content-length" in self.headers or "transfer-encoding" in self.headers
             await self._forward(self._receive_chunks() if has_body else b"", Watcher())
             return
+        require_own_session(self.headers)
         body = await self._read_body()
         await self._forward_recorded(body)
 

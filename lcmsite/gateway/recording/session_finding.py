@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from conversations.content.lossless_values import MAX_NAME, is_name
+from conversations.errors import Invalid
 from lcmsite.gateway.surfaces import Row
 
 OWN_HEADER = "x-lcm-session-id"
@@ -29,7 +31,6 @@ _HINTS = frozenset(
         "x-codex-parent-thread-id", "x-codex-turn-metadata", "x-codex-window-id", "x-openai-subagent", "x-lcm-side",
     )
 )  # fmt: skip
-_LONGEST_NAME = 400
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,13 @@ def hints_of(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value[:4000] for name, value in headers.items() if name in _HINTS or _VENDOR_HEADER.fullmatch(name)}
 
 
+def require_own_session(headers: Mapping[str, str]) -> None:
+    """Raise Invalid if the header of LCM itself holds no name of a session."""
+    own = headers.get(OWN_HEADER, "").strip()
+    if own and not is_name(own):
+        raise Invalid(f"{OWN_HEADER}: a session's name has at most {MAX_NAME} characters, and no NUL.")
+
+
 def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     """Return the session that a request names, or None."""
     found = next(_candidates(headers, body), None)
@@ -60,18 +68,24 @@ def session_of(headers: Mapping[str, str], body: Row) -> Session | None:
     if _VALUE.fullmatch(agent) and agent != value:
         parent_agent = headers.get("x-claude-code-parent-agent-id", "")
         if _VALUE.fullmatch(parent_agent) and parent_agent not in (agent, value):
-            return Session(f"{name}/{agent}", "x-claude-code-agent-id", f"{name}/{parent_agent}", name)
-        return Session(f"{name}/{agent}", "x-claude-code-agent-id", name)
+            return Session(_below(name, agent), "x-claude-code-agent-id", _below(name, parent_agent), name)
+        return Session(_below(name, agent), "x-claude-code-agent-id", name)
     parent_id = headers.get("x-parent-session-id") or headers.get("x-codex-parent-thread-id") or ""
     if _VALUE.fullmatch(parent_id) and parent_id != value:
         return Session(name, source, f"gateway/{parent_id}")
     return Session(name, source)
 
 
+def _below(name: str, agent: str) -> str:
+    """The name of a subagent's session; without its session's name if that is long."""
+    below = f"{name}/{agent}"
+    return below if len(below) <= MAX_NAME else f"gateway/{agent}"
+
+
 def _candidates(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, str]]:
     """Yield candidates as (source, value), the most reliable first."""
     own = headers.get(OWN_HEADER, "").strip()
-    if own and len(own) <= _LONGEST_NAME and own.isprintable():
+    if is_name(own):
         yield OWN_HEADER, own
     vendor_headers = sorted(name for name in headers if _VENDOR_HEADER.fullmatch(name))
     names = ["x-litellm-trace-id", "x-litellm-session-id", *vendor_headers]

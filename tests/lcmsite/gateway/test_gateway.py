@@ -103,6 +103,21 @@ def test_the_sdks_of_the_vendors_work_through_it(gateway):
     assert found[0] == "Where?" and sum("It is in the file." in each for each in found) == 1
 
 
+@pytest.mark.parametrize("name", ["sé 👩\u200d🚀", "x" * 500])
+def test_a_session_of_its_own_header_is_used_unchanged(gateway, name):
+    assert gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_session_id=name.encode()).status_code == 200
+
+    recorded(gateway, 2)
+    assert mine(gateway).session_id == name
+
+
+def test_a_session_that_can_have_no_such_name_is_refused(gateway):
+    answer = gateway.ask(PATHS[Surface.CHAT], odd(Surface.CHAT), x_lcm_session_id="x" * 501)
+
+    assert answer.status_code == 400 and "at most 500 characters" in answer.json()["error"]["message"]
+    assert gateway.upstream.requests == []
+
+
 @pytest.mark.parametrize(("surface", "coding"), [(Surface.MESSAGES, "gzip"), (Surface.RESPONSES, "zstd")])
 def test_coded_bodies_pass_as_they_are_and_are_read(gateway, surface, coding):
     pack = {"gzip": partial(gzip.compress, mtime=0), "zstd": zstandard.ZstdCompressor().compress}[coding]

@@ -43,7 +43,8 @@ def test_the_surest_name_of_a_session_is_taken(first):
         ({}, {}),
         ({"x-session-id": "short"}, {}),
         ({"x-session-id": "with spaces in it"}, {}),
-        ({"x-lcm-session-id": "of two\r\nlines"}, {}),
+        # In a request that was spooled before such names were refused.
+        ({"x-lcm-session-id": "x" * 501}, {}),
         # Of Codex alone.
         ({"session-id": ID}, {}),
         ({"baggage": "session.id"}, {"metadata": {"user_id": "{", "session_id": 7}, "prompt_cache_key": []}),
@@ -79,6 +80,8 @@ def test_credentials_are_no_hints():
             "team/a/b/agent-0001",
             "team/a/b",
         ),
+        # A session's name may have 500 characters.
+        ({"x-lcm-session-id": "x" * 490, "x-claude-code-agent-id": "agent-0001"}, "gateway/agent-0001", "x" * 490),
     ],
 )
 def test_subagents_have_a_session_of_their_own_below_another(headers, name, parent):
