@@ -104,7 +104,7 @@ class AboutParams(Params):
 
 
 class DescribeParams(Params):
-    id: Identifier = Field(
+    id: Name = Field(
         description="A summary (sum_...), a message (msg_...), a file (file_...), a compaction run (run_...), a "
         "summary of a session, an arc or an epoch (ses_...), a conversation (conv_...) or its session_id."
     )

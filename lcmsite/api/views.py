@@ -158,8 +158,10 @@ def _views() -> dict[str, Callable[..., HttpResponseBase]]:
     for operation in CATALOGUE:
         for each in operation.paths:
             by_path[each].append(operation)
-    # Django takes the first match, so literal segments come before placeholders.
-    views = {each: _view(each, by_path[each]) for each in sorted(by_path, key=lambda each: each.replace("{", "~"))}
+    # Django takes the first match: literal segments come before placeholders, and `items/{id}/impact/` before
+    # `items/{id}/`, whose id may have slashes.
+    order = sorted(by_path, key=lambda each: (each == "items/{id}/", each.replace("{", "~")))
+    views = {each: _view(each, by_path[each]) for each in order}
     return views | {
         DOWNLOAD: StreamView.as_view({"get": "download"}),
         LEDGER: StreamView.as_view({"get": "ledger"}),
@@ -246,4 +248,9 @@ def nothing_here(request: HttpRequest, rest: str = "") -> HttpResponse:
     return problem_response(NotFound(f"There is nothing at this path. {hint}", code="no_such_path"))
 
 
-urlpatterns = [path(each.replace("{", "<str:").replace("}", ">"), view) for each, view in _views().items()]
+def _route(path: str) -> str:
+    """Django's route of a path; an item's id may be a session with slashes."""
+    return path.replace("{id}", "<path:id>").replace("{", "<str:").replace("}", ">")
+
+
+urlpatterns = [path(_route(each), view) for each, view in _views().items()]

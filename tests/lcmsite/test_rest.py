@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -39,6 +40,18 @@ def test_a_conversation_is_opened_filled_and_read_back(api):
     assert listed[0]["created_at"] == "2026-01-31T11:00:00Z"
     assert api.get("conversations/find/", session_id="trip").body["title"] == "To Rome"
     assert api.get(f"messages/msg_{listed[0]['message_id']}/").body == listed[0]
+
+
+@pytest.mark.parametrize("session", ["gateway/0b3f2c1d-aaaa", "/s/", "s" * 500, "50% of %2F?"])
+def test_an_item_is_named_by_its_session_whatever_is_in_the_name(api, session):
+    conversation = a_conversation("hello", session_id=session)
+
+    described = api.get(f"items/{quote(session, safe='')}/")
+    of_impact = api.get(f"items/{quote(session, safe='')}/impact/")
+
+    assert (described.status, described.body["id"]) == (200, f"conv_{conversation.conversation_id}")
+    # That is of messages, summaries and files.
+    assert of_impact.body["code"] in ("not_found", "invalid_params")
 
 
 def test_who_opens_a_conversation_that_is_there_is_told_what_it_kept_of_its_own(api):

@@ -64,7 +64,7 @@ def served() -> set[tuple[str, str]]:
     found = set()
     client = Client(headers={"Authorization": f"Bearer {an_api_key(None, 'admin')}"})
     for pattern in views.urlpatterns:
-        path = "/api/v1/" + re.sub(r"<str:(\w+)>", r"{\1}", str(pattern.pattern)).removeprefix("api/v1/")
+        path = "/api/v1/" + re.sub(r"<(?:str|path):(\w+)>", r"{\1}", str(pattern.pattern)).removeprefix("api/v1/")
         allowed = client.generic("TRACE", path)
         found |= {(path, verb.lower()) for verb in allowed["Allow"].split(", ") if verb != "HEAD"}
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -64,7 +65,7 @@ def test_every_path_of_the_api_is_an_operation_a_stream_or_open():
     of_operations = {path for operation in CATALOGUE for path in operation.paths}
     of_streams = {path for path, _ in STREAMS.values()}
 
-    paths = {path.replace("<str:", "{").replace(">", "}") if path not in OPEN_PATHS else path for path in _paths()}
+    paths = {re.sub(r"<(?:str|path):(\w+)>", r"{\1}", path) if path not in OPEN_PATHS else path for path in _paths()}
 
     assert {path.removeprefix("v1/") for path in paths - OPEN_PATHS} == of_operations | of_streams
     assert paths >= OPEN_PATHS
