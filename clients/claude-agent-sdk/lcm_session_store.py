@@ -41,6 +41,8 @@ MOST_BYTES = 8 * 1024 * 1024
 # The metadata key and name prefix of this store's conversations.
 OWN = "claude_agent_sdk"
 PREFIX = "claude-agent-sdk"
+# LCM's metadata cannot hold these characters.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 Json = dict[str, Any]
 
 
@@ -201,7 +203,8 @@ class LcmSessionStore(SessionStore):
         before: SessionSummaryEntry | None = None
         if "summary" in own:
             before = {"session_id": key["session_id"], "mtime": 0, "data": own["summary"]}
-        data = fold_session_summary(before, key, entries)["data"]
+        folded = fold_session_summary(before, key, entries)["data"]
+        data = {name: _storable(value) for name, value in folded.items()}
         if data != own.get("summary"):
             metadata = {**conversation["metadata"], OWN: {**own, "summary": data}}
             self._rest.send("PUT", path, {"metadata": metadata})
@@ -261,6 +264,11 @@ def _message_of(entry: Mapping[str, Any]) -> Json | None:
     if not uuid or not isinstance(uuid, str) or "role" not in message or "content" not in message:
         return None
     return {**message, "idempotency_key": uuid}
+
+
+def _storable(value: Any) -> Any:
+    """Replace the characters of a text that LCM's metadata cannot hold."""
+    return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:

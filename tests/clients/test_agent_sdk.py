@@ -99,6 +99,21 @@ def test_entries_come_back_deep_equal_and_their_messages_are_a_conversation(a_st
     assert AuditEntry.objects.filter(conversation_id=main.pk, act="change_conversation").count() == 2
 
 
+def test_a_prompt_of_any_characters_is_the_first_of_its_session(a_store):
+    store = a_store()
+    talk = [line(1, "user", "Which \x00 port\ud800?"), line(2, "user", "And now?")]
+
+    async def kept():
+        for entry in talk:
+            await store.append(MAIN, [entry])
+        return await store.load(MAIN), await store.list_session_summaries(MAIN["project_key"])
+
+    loaded, [summary] = asyncio.run(kept())
+
+    assert loaded == talk
+    assert summary["data"]["first_prompt"] == "Which \ufffd port\ufffd?"
+
+
 def test_what_is_deleted_leaves_the_store_and_stays_in_lcm(a_store):
     store = a_store()
 
