@@ -25,6 +25,9 @@ class Parser(ArgumentParser):
         self.suggest_on_error = True
 
     def add_argument(self, *names: Any, **options: Any) -> Action:
+        if "choices" in options:
+            # Errors show the members of an enum by their representation.
+            options["choices"] = [str(each) for each in options["choices"]]
         action = super().add_argument(*names, **options)
         self.actions.append(action)
         return action

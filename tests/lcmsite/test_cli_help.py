@@ -86,6 +86,13 @@ def test_a_mistyped_verb_or_option_gets_a_suggestion(words, suggestion):
     assert suggestion in refused.err and "[usage]" in refused.err
 
 
+def test_a_wrong_choice_is_refused_with_the_words_to_choose_from():
+    with pytest.raises(Invalid, match="choose from '?claude-code'?, ") as refusal:
+        parser_of(verbs()["export"]).parse_args(["1", "--format", "bogus"])
+
+    assert "ExportFormat" not in refusal.value.detail
+
+
 def test_what_resembles_nothing_gets_no_suggestion():
     assert "Did you mean" not in lcm("zzzzzz").err + lcm("list", "--zzzzzz", "1").err
 
