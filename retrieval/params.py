@@ -64,8 +64,8 @@ class GrepParams(Params):
     conversation_id: ConversationId = optional(ONLY_THIS)
     query: Query = Field(description="What to search for.")
     mode: Annotated[GrepMode, OneOf] = optional(
-        "full_text: words in websearch syntax. regex: a regular expression. semantic: messages by meaning. hybrid: by "
-        "words and meaning. The last two need an embedder, set up by the site administrator."
+        "full_text: words in websearch syntax. regex: a regular expression. hybrid: by words, and by meaning if the "
+        "site has an embedder. semantic: messages by meaning alone; fails without an embedder."
     )
     scope: Annotated[GrepScope, OneOf] = optional("What to search: both means messages and summaries.")
     conversation_ids: Annotated[list[ConversationId], FEW] = optional("Several conversations instead of one.")

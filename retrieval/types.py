@@ -19,7 +19,7 @@ from retrieval.slices import PartView
 class GrepMode(StrEnum):
     FULL_TEXT = "full_text"
     REGEX = "regex"
-    # By embeddings alone, and by words and embeddings; both need an embedder.
+    # By embeddings alone, and by words and embeddings (by words if there is no embedder).
     SEMANTIC = "semantic"
     HYBRID = "hybrid"
 
