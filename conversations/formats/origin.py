@@ -28,7 +28,8 @@ def project_of(line: Mapping[str, Any]) -> str:
     if isinstance(remote, str):
         found = normal_remote(remote)
     if not found and isinstance(directory, str):
-        found = directory.rstrip("/\\") or directory
+        # The root directory is no project: an export writes it if the conversation has none.
+        found = directory.rstrip("/\\")
     return found if is_name(found) else ""
 
 

@@ -98,6 +98,8 @@ def test_a_remote_is_one_project_however_it_is_written(remote, name):
         ({"type": "session_meta", "payload": {"cwd": "/a", "git": None}}, "/a"),
         ({"type": "response_item", "payload": {"cwd": "/a"}}, ""),
         ({"type": "session", "id": "s", "cwd": "C:\\boats"}, "C:\\boats"),
+        # As exported of a conversation without a project.
+        ({"type": "user", "cwd": "/"}, ""),
         ({"type": "user", "cwd": 7}, ""),
     ],
 )
