@@ -110,8 +110,8 @@ async def _list_prompts(context: Context, params: PaginatedRequestParams | None)
 
 async def _get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
     given = params.arguments or {}
-    if params.name != resources.LOOKUP or given.keys() - {"question", "conversation"}:
-        raise MCPError(INVALID_PARAMS, f"The only prompt is {resources.LOOKUP}; it takes question and conversation.")
+    if params.name != resources.LOOKUP or given.keys() - {"question", "conversation_id"}:
+        raise MCPError(INVALID_PARAMS, f"The only prompt is {resources.LOOKUP}; it takes question and conversation_id.")
     return resources.build_prompt(**without_surrogates(given))
 
 

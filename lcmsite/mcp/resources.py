@@ -120,16 +120,16 @@ PROMPTS = (
         description="How to look up old messages: grep, then describe, then expand.",
         arguments=[
             PromptArgument(name="question", description="The question to answer."),
-            PromptArgument(name="conversation", description="The conversation to search: its number or its session."),
+            PromptArgument(name="conversation_id", description="The conversation to search: its number or its session."),
         ],
     ),
 )
 
 
-def build_prompt(*, question: str = "", conversation: str = "") -> GetPromptResult:
+def build_prompt(*, question: str = "", conversation_id: str = "") -> GetPromptResult:
     """Build the prompt: how to look something up, then question and conversation."""
     sections = [f"The question: {question}"] if question else []
-    sections += [f"The conversation: {conversation}"] if conversation else []
+    sections += [f"The conversation: {conversation_id}"] if conversation_id else []
     text = "\n\n".join([PROMPT_FILE.read_text().strip(), *sections])
     return GetPromptResult(
         description=PROMPTS[0].description,

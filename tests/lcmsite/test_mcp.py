@@ -41,7 +41,7 @@ def pier_key(pier):
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, key, mode):
     async def look(client):
-        prompt = await client.get_prompt("lcm_lookup", {"question": "Which port?", "conversation": "harbour"})
+        prompt = await client.get_prompt("lcm_lookup", {"question": "Which port?", "conversation_id": "harbour"})
         return (
             (await client.list_tools()).tools,
             (await client.list_resource_templates()).resource_templates,
@@ -65,7 +65,7 @@ def test_an_agent_is_told_of_tools_resources_and_a_prompt(harbour, agents, key, 
     assert [each.name for each in resources] == ["harbour"]
     assert [each.name for each in prompts] == ["lcm_lookup"]
     assert lesson.index("lcm_grep") < lesson.index("lcm_describe") < lesson.index("lcm_expand")
-    assert "Which port?" in lesson
+    assert "Which port?" in lesson and "The conversation: harbour" in lesson
 
 
 def test_every_tool_answers_as_rest_does(harbour, agents, key):
