@@ -67,13 +67,26 @@ def serve_gateway(session: Session, arguments: Namespace) -> None:
     serve(Gateway.from_settings(), listener, lifespan="on")
 
 
-@verb("mcp")
+@verb(
+    "mcp",
+    argument(
+        "--tools",
+        metavar="NAMES",
+        default="",
+        help="Offer only these tools, separated by commas; reading stands for those that look something up.",
+    ),
+)
 def serve_agents(session: Session, arguments: Namespace) -> None:
     """Serve the agent tools (MCP) on standard input and output.
 
     For an agent program that starts MCP servers as child processes; exits when standard input closes. LCM_API_KEY has
     the key, which determines workspace and scopes.
     """
+    # Imported here: only this verb needs the library of the protocol.
+    from lcmsite.mcp.stdio import serve
+    from lcmsite.mcp.tool_list import chosen_tools
+
+    offered = chosen_tools(arguments.tools)
     try:
         _ = session.default_creating_caller
     except Exception as refusal:
@@ -84,11 +97,8 @@ def serve_agents(session: Session, arguments: Namespace) -> None:
         connections.close_all()
     # Exit at once: a thread that reads standard input would notice a stop only at the next line.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED_EXIT_CODE))
-    # Imported here: only this verb needs the library of the protocol.
-    from lcmsite.mcp.stdio import serve
-
     # A new caller for each call, so that a revoked key stops working at once.
-    serve(lambda: replace(session).caller)
+    serve(lambda: replace(session).caller, offered)
 
 
 @verb(

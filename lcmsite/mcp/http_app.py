@@ -7,7 +7,7 @@ that could be hijacked, must be kept alive, or is lost with a process.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http.request import split_domain_port, validate_host
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 
 from conversations.errors import Forbidden, NotFound
@@ -25,13 +25,16 @@ from lcmsite.access.keys import Caller
 from lcmsite.api.throttling import admit
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_text import as_bytes
+from lcmsite.catalogue.operation import Operation
 from lcmsite.catalogue.problems import MethodNotAllowed, UnsupportedMediaType
 from lcmsite.mcp.calls import CallRunner, may_hold_surrogates, report_problem, without_surrogates
 from lcmsite.mcp.mcp_server import SENT_MESSAGE, Context, build_server
+from lcmsite.mcp.tool_list import chosen_tools
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send, declared_length, read_body
 
 PATH = "/mcp"
 CALLER = "lcm.caller"
+CHOSEN_TOOLS = "lcm.tools"
 LIMIT_HEADERS = "lcm.allowed"
 JSON = "application/json"
 
@@ -70,7 +73,7 @@ class RequestGuard:
         await self.inner(scope, receive_again, send_with_limits)
 
     async def _check_request(self, scope: Scope, receive: Receive) -> MutableMapping[str, Any]:
-        """Check a request; return its body for the SDK. Sets caller and message in scope."""
+        """Check a request; return its body. Sets caller, tools and message in scope."""
         headers = Headers(scope=scope)
         _require_host(headers)
         if scope["path"].rstrip("/") != PATH:
@@ -78,6 +81,7 @@ class RequestGuard:
         # The key is checked before the body is read.
         authorization = headers.get("authorization", "")
         scope[CALLER], scope[LIMIT_HEADERS] = await self.runner.run(lambda: admit(authorization))
+        scope[CHOSEN_TOOLS] = chosen_tools(QueryParams(scope["query_string"]).get("tools", ""))
         if scope["method"] != "POST":
             # A GET would open a stream for messages of the server, which sends none.
             raise MethodNotAllowed(f"This path does not take {scope['method'][:20]} requests; send a POST.")
@@ -121,7 +125,7 @@ def _problem_response(error: Exception) -> Response:
 def application() -> App:
     """Build the ASGI application, for one event loop."""
     runner = CallRunner()
-    server = build_server(caller_of=_caller_of_request, runner=runner)
+    server = build_server(caller_of=_caller_of_request, runner=runner, tools_of=_tools_of_request)
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -136,3 +140,9 @@ def _caller_of_request(context: Context) -> Caller:
     assert context.request is not None
     caller: Caller = context.request.scope[CALLER]
     return caller
+
+
+def _tools_of_request(context: Context) -> Mapping[str, Operation]:
+    assert context.request is not None
+    chosen: Mapping[str, Operation] = context.request.scope[CHOSEN_TOOLS]
+    return chosen

@@ -32,6 +32,7 @@ from mcp_types import (
 )
 
 from lcmsite.access.keys import Caller
+from lcmsite.catalogue.operation import Operation
 from lcmsite.mcp import resources
 from lcmsite.mcp.calls import CallRunner, report_problem, without_surrogates
 from lcmsite.mcp.tool_list import TOOLS, tools
@@ -55,13 +56,25 @@ SECONDS_BETWEEN_REPORTS = 2.0
 STRUCTURE_SHOWING_AGENTS = ("claude-code", "codex-mcp-client")
 
 
-def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) -> Server[Any]:
-    """Build a server; `caller_of` returns the caller of a request."""
+def build_server(
+    *,
+    caller_of: Callable[[Context], Caller],
+    runner: CallRunner,
+    tools_of: Callable[[Context], Mapping[str, Operation]] = lambda context: TOOLS,
+) -> Server[Any]:
+    """Build a server; a request's caller and tools come from `caller_of`, `tools_of`."""
+
+    async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        offered = tools_of(context)
+        return ListToolsResult(
+            tools=[each for each in tools(is_structured=_reads_structure(context)) if each.name in offered]
+        )
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        operation = TOOLS.get(params.name)
+        offered = tools_of(context)
+        operation = offered.get(params.name)
         if operation is None:
-            raise MCPError(INVALID_PARAMS, f"There is no such tool; the tools are {', '.join(TOOLS)}.")
+            raise MCPError(INVALID_PARAMS, f"There is no such tool; the tools are {', '.join(offered)}.")
         async with _reporting_progress(context, operation.summary):
             return await runner.run_operation(
                 operation,
@@ -84,7 +97,7 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
         title="LCM",
         version=version("lcm"),
         instructions=INSTRUCTIONS,
-        on_list_tools=_list_tools,
+        on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=_list_resource_templates,
@@ -92,10 +105,6 @@ def build_server(*, caller_of: Callable[[Context], Caller], runner: CallRunner) 
         on_list_prompts=_list_prompts,
         on_get_prompt=_get_prompt,
     )
-
-
-async def _list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-    return ListToolsResult(tools=list(tools(is_structured=_reads_structure(context))))
 
 
 async def _list_resource_templates(

@@ -120,7 +120,9 @@ PROMPTS = (
         description="How to look up old messages: grep, then describe, then expand.",
         arguments=[
             PromptArgument(name="question", description="The question to answer."),
-            PromptArgument(name="conversation_id", description="The conversation to search: its number or its session."),
+            PromptArgument(
+                name="conversation_id", description="The conversation to search: its number or its session."
+            ),
         ],
     ),
 )

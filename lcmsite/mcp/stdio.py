@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import anyio
@@ -22,18 +22,21 @@ from pydantic import ValidationError
 from conversations.errors import Invalid
 from lcmsite.access.keys import Caller
 from lcmsite.catalogue import json_text
+from lcmsite.catalogue.operation import Operation
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.mcp_server import build_server
 
 
-def serve(caller_of: Callable[[], Caller]) -> None:
+def serve(caller_of: Callable[[], Caller], offered: Mapping[str, Operation]) -> None:
     """Answer messages until the input ends; `caller_of` is called for each call."""
     with _protocol_streams() as (lines_in, lines_out):
-        anyio.run(_serve, caller_of, lines_in, lines_out)
+        anyio.run(_serve, caller_of, offered, lines_in, lines_out)
 
 
-async def _serve(caller_of: Callable[[], Caller], lines_in: BinaryIO, lines_out: BinaryIO) -> None:
-    server = build_server(caller_of=lambda context: caller_of(), runner=CallRunner())
+async def _serve(
+    caller_of: Callable[[], Caller], offered: Mapping[str, Operation], lines_in: BinaryIO, lines_out: BinaryIO
+) -> None:
+    server = build_server(caller_of=lambda context: caller_of(), runner=CallRunner(), tools_of=lambda context: offered)
     messages, to_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     from_server, answers = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as group:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
 
+from conversations.content.lossless_values import NO_NUL
+from conversations.errors import Invalid
+from conversations.param_fields import MOST
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.json_schema import Schema
 from lcmsite.catalogue.operation import Operation
@@ -14,15 +18,35 @@ from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.types import KeyScope
 
 TOOLS: Mapping[str, Operation] = {each.agent_tool: each for each in CATALOGUE if each.for_agents}
+# Enough to look up what was left out of a context.
+READING = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_range")
 
 _CONVERSATION_SCHEMA: Schema = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}
 
+
+_SELF_EVIDENT = (("pattern", NO_NUL), ("maximum", MOST), ("additionalProperties", True))
 
 # The maximum result size that some tools declare to Claude Code, which otherwise shows 25,000 tokens.
 MOST_CHARACTERS = 500_000
 # The tools that declare it: those with one of these params, and those whose result is as long as a stored text.
 _SIZE_PARAMS = frozenset({"limit", "max_tokens", "token_cap", "budget", "line_count"})
 _LONG_ANSWERS = frozenset({"lcm_message", "lcm_describe_range"})
+
+
+def chosen_tools(names: str) -> Mapping[str, Operation]:
+    """The tools of a comma list, with `reading` for READING; all for an empty list.
+
+    Raises Invalid for an unknown name.
+    """
+    words = [word for each in names.split(",") if (word := each.strip())]
+    chosen = {name for word in words for name in (READING if word == "reading" else (word,))}
+    if unknown := sorted(chosen - TOOLS.keys()):
+        raise Invalid(
+            f"tools: there is no tool {unknown[0][:80]!r}; the tools are {', '.join(TOOLS)}, and reading stands for "
+            f"{', '.join(READING)}.",
+            code="invalid_params",
+        )
+    return {name: operation for name, operation in TOOLS.items() if name in chosen} if chosen else TOOLS
 
 
 @cache
@@ -65,4 +89,20 @@ def _params_schema(operation: Operation) -> Schema:
             }
         elif json_schema.is_conversation(schema.get("items", {})):
             whole["properties"][name]["items"] = _CONVERSATION_SCHEMA
-    return json_schema.self_contained(whole, json_schema.components_of([operation.params]))
+    return _brief(json_schema.self_contained(whole, json_schema.components_of([operation.params])))
+
+
+def _brief(schema: Any) -> Any:
+    """The schema without what tells a model nothing: each tool costs it tokens.
+
+    These are null, which means the same as no value, and limits that no value of a model exceeds.
+    """
+    if isinstance(schema, list):
+        return [_brief(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    brief = {name: _brief(value) for name, value in schema.items() if (name, value) not in _SELF_EVIDENT}
+    choices = [each for each in brief.pop("anyOf", ()) if each != {"type": "null"}]
+    if len(choices) == 1:
+        return {**choices[0], **brief}
+    return {"anyOf": choices, **brief} if choices else brief

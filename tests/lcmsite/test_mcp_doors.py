@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from conversations.scope import Scope
 from lcmsite.access import keys
 from lcmsite.access.keys import SECONDS_CACHED
-from lcmsite.mcp.tool_list import TOOLS
+from lcmsite.mcp.tool_list import READING, TOOLS, tools
 from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.flows.processes import PROJECT
@@ -29,6 +29,8 @@ from tests.lcmsite.agents import (
     WRITES,
     a_call,
     answer_in,
+    hired,
+    over_http,
     own,
     post,
     problem_in,
@@ -36,7 +38,7 @@ from tests.lcmsite.agents import (
     say,
     serving_here,
 )
-from tests.lcmsite.callers import an_api_key
+from tests.lcmsite.callers import an_api_key, lcm
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +216,32 @@ def test_a_page_of_ours_may_ask(harbour, url):
     )
 
     assert answer_in(reply)["result"]["isError"] is False
+
+
+def test_an_address_offers_only_the_tools_that_it_names(harbour, url):
+    async def look(client):
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+    with hired(over_http(f"{url}?tools=reading,lcm_append")) as agents:
+        offered = agents.do(an_api_key(), look)
+        with pytest.raises(MCPError, match="There is no such tool"):
+            agents.call(an_api_key(), "lcm_status", {"conversation_id": "harbour"})
+
+    assert sorted(offered) == sorted([*READING, "lcm_append"])
+
+
+def test_a_name_that_is_of_no_tool_is_refused_with_those_there_are(harbour, url):
+    reply = post(f"{url}?tools=lcm_grep,lcm_gerp", an_api_key(), a_call("lcm_grep", {"query": "x"}))
+
+    assert reply.status_code == 400
+    assert "'lcm_gerp'; the tools are lcm_schema, " in reply.json()["detail"]
+    # Over stdio, before it begins.
+    assert lcm("mcp", "--tools", "lcm_gerp").exit_code == 2
+
+
+def test_schemas_tell_a_model_nothing_that_is_self_evident():
+    texts = [json.dumps(tool.input_schema) for tool in tools()]
+
+    assert not any(each in text for text in texts for each in ('"null"', "u0000", str(2**63 - 1)))
+    # All of them, and those that are enough to look something up: a context pays for each character.
+    assert sum(map(len, texts)) < 32_000 and sum(len(texts[list(TOOLS).index(name)]) for name in READING) < 7_000

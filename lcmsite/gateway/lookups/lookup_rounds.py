@@ -19,11 +19,12 @@ from lcmsite.gateway.decoding import Decoder, decode_in_steps, decoder_for
 from lcmsite.gateway.event_stream import EventStream, data_of
 from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_client
 from lcmsite.gateway.lookups.calls_of_answers import calls_in, result_rows, sendable_rows
-from lcmsite.gateway.lookups.offering import OFFERED, Lookups
+from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.lookups.shown_answers import ShownAnswer, shown_answer
 from lcmsite.gateway.surfaces import LIST_KEY, Surface
 from lcmsite.gateway.surfaces_answer import MOST_BYTES, AnswerReader, ReadAnswer
 from lcmsite.gateway.window.json_spans import members
+from lcmsite.mcp.tool_list import READING
 from lcmsite.server.incoming import Send
 
 logger = structlog.get_logger(__name__)
@@ -54,10 +55,10 @@ class LookupRounds:
 
     async def send_answer(self, body: bytes) -> None:
         """Send one answer to the client. Raises httpx2.HTTPError if the upstream fails."""
-        shown = shown_answer(self.surface, OFFERED)
+        shown = shown_answer(self.surface, READING)
         while (found := await self._read_next_answer(body, shown)) is not None:
             calls = list(calls_in(self.surface, found.rows))
-            own = [call for call in calls if call.name not in OFFERED]
+            own = [call for call in calls if call.name not in READING]
             is_cut_off = found.stop_reason in _CUT_OFF
             if len(own) == len(calls) or not found.is_complete or is_cut_off:
                 await self._end(shown, found, is_only_hidden=bool(calls) and not own and not is_cut_off)
@@ -69,7 +70,7 @@ class LookupRounds:
             await self.lookups.spend(rows)
             results = []
             for call in calls:
-                if call.name in OFFERED:
+                if call.name in READING:
                     is_last = shown.rounds + 1 == MOST_ROUNDS
                     text = _ENOUGH if is_last else await self.lookups.run_call(call, call_count=len(calls) - len(own))
                     results.append((call, text))
@@ -215,7 +216,7 @@ def _try_finish(reader: AnswerReader) -> ReadAnswer | None:
 
 
 def _has_lookups(answer: ReadAnswer) -> bool:
-    return any(call.name in OFFERED for call in calls_in(answer.surface, answer.rows))
+    return any(call.name in READING for call in calls_in(answer.surface, answer.rows))
 
 
 def _show_event(shown: ShownAnswer, raw: bytes) -> bytes:

@@ -20,9 +20,8 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.json_spans import members
 from lcmsite.mcp.calls import CallRunner
-from lcmsite.mcp.tool_list import TOOLS, tools
+from lcmsite.mcp.tool_list import READING, TOOLS, tools
 
-OFFERED = ("lcm_grep", "lcm_describe", "lcm_expand", "lcm_expand_range")
 # Under any other tool_choice, the model cannot choose to look something up.
 _FREE_CHOICES = (None, "auto", "any", "required")
 _LEAST_TOKENS = 200
@@ -32,7 +31,7 @@ _NO_ROOM = "The window has no room for another lookup now: go on with what you h
 @cache
 def _tools_json(surface: Surface) -> str:
     """Serialize the tools for an API, without the brackets of the list."""
-    return json.dumps([_tool_row(surface, each) for each in tools(is_structured=False) if each.name in OFFERED])[1:-1]
+    return json.dumps([_tool_row(surface, each) for each in tools(is_structured=False) if each.name in READING])[1:-1]
 
 
 def _tool_row(surface: Surface, tool: Any) -> dict[str, Any]:
