@@ -229,7 +229,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[SourceRecord]:
     if not message_ids:
         return []
     found = sql.rows(_STATEMENTS["source_messages"], [sql.array(message_ids)])
-    cold = cold_texts(row[-3] for row in found)
+    cold = cold_texts(row[-4] for row in found)
     return [
         SourceRecord(
             message_id=message_id,
@@ -237,7 +237,7 @@ def _read_messages(message_ids: Sequence[int]) -> list[SourceRecord]:
                 source_id=f"msg_{message_id}",
                 seq=seq,
                 role=role,
-                text=ERASED if erased else _readable(content, added, message_id, block_id, cold),
+                text=ERASED if erased else _joined(_readable(content, added, message_id, block, cold), images),
                 author=author or "",
                 time=time,
             ),
@@ -247,10 +247,14 @@ def _read_messages(message_ids: Sequence[int]) -> list[SourceRecord]:
             earliest_at=time,
             latest_at=time,
             tokens=tokens,
-            file_ids=file_ids,
+            file_ids=files,
         )
-        for message_id, seq, role, author, content, time, tokens, digest, file_ids, block_id, erased, added in found
+        for message_id, seq, role, author, content, time, tokens, digest, files, block, erased, images, added in found
     ]
+
+
+def _joined(text: str, placeholders: Sequence[str]) -> str:
+    return "\n".join([text, *placeholders] if text else placeholders)
 
 
 def _readable(

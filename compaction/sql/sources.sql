@@ -15,8 +15,9 @@ WHERE c.conversation_id = %(conversation_id)s
 ORDER BY c.ordinal
 
 -- name: source_messages
--- Messages as a summarizer needs them. A user's message with only tool results gets the role `tool`. The last column
--- has the texts that the host added, each with the id of its part, to find a text that is in a cold block.
+-- Messages as a summarizer needs them. A user's message with only tool results gets the role `tool`. The last two
+-- columns have a placeholder for each image or file without a name, and the texts that the host added, each with the id
+-- of its part, to find a text that is in a cold block.
 SELECT message_id, seq,
        CASE WHEN role = 'user' AND EXISTS (
                 SELECT FROM message_parts p WHERE p.message_id = m.message_id
@@ -25,6 +26,8 @@ SELECT message_id, seq,
        author, content, created_at, token_count, content_hash,
        ARRAY(SELECT DISTINCT file_id FROM file_references r WHERE r.message_id = m.message_id ORDER BY file_id),
        cold_block_id, erased_by_id,
+       ARRAY(SELECT CASE WHEN p.file_mime LIKE 'image/%%' THEN '[image]' ELSE '[file]' END FROM message_parts p
+             WHERE p.message_id = m.message_id AND p.part_type = 'file' AND p.file_name IS NULL ORDER BY p.ordinal),
        ARRAY(SELECT ARRAY[p.part_id, p.text_content] FROM message_parts p
              WHERE p.message_id = m.message_id AND p.part_type = 'text' AND p.is_synthetic ORDER BY p.ordinal)
 FROM messages m WHERE message_id = ANY(%s)

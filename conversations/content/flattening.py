@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from conversations.content.tokens import IMAGE_TOKENS, SHORTEST_DATA
 from conversations.errors import TooLarge
 from conversations.types import NewMessage, NewPart, PartType
 
@@ -53,6 +54,21 @@ def searchable(content: str, parts: Iterable[NewPart]) -> str:
 def reasoning_in(parts: Iterable[NewPart]) -> str:
     """The reasoning in parts, which costs tokens and is not searched."""
     return "\n".join(part.text_content for part in parts if part.part_type is PartType.REASONING and part.text_content)
+
+
+def attachment_tokens(parts: Iterable[NewPart]) -> int:
+    """Count the tokens of images and inline files, which have no text."""
+    return IMAGE_TOKENS * sum(part.part_type is PartType.FILE and _is_sent(part) for part in parts)
+
+
+def _is_sent(part: NewPart) -> bool:
+    """Whether a model gets the file itself: an image, or inline data."""
+    url = part.file_url or ""
+    if url.startswith("data:") and len(url) >= SHORTEST_DATA:
+        return True
+    # An image that the vendor stores has its id in the metadata, and no URL.
+    is_image = (part.file_mime or "").startswith("image/") or url.startswith("data:image/")
+    return is_image and (url.startswith(("data:", "https://", "http://")) or "'file_id'" in str(part.metadata))
 
 
 def _texts_of(part: NewPart) -> list[tuple[str, str]]:

@@ -29,6 +29,11 @@ BUNDLED = frozenset({"o200k_base", "cl100k_base"})
 
 # The tokens that a model's own framing (role, separators) adds to each message in a context.
 MESSAGE_OVERHEAD_TOKENS = 4
+# What a vendor charges for an image of usual size, whatever the size of its file. Another file that is sent inside a
+# message, such as a PDF, counts as much.
+IMAGE_TOKENS = 1_600
+# Inline data of this many characters or more counts as a file; anything shorter, as text.
+SHORTEST_DATA = 256
 
 # The characters that toktok and tiktoken count differently, found by trying each: the long s, which tiktoken reads as
 # an s after an apostrophe, and the characters that Unicode 17 added.

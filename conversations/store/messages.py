@@ -16,7 +16,7 @@ from django.db import DataError, transaction
 from prometheus_client import Counter
 
 from conversations.content import hashing
-from conversations.content.flattening import flattened, reasoning_in, require_bounded, searchable
+from conversations.content.flattening import attachment_tokens, flattened, reasoning_in, require_bounded, searchable
 from conversations.content.large_texts.cutting import MarkedMessage
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
@@ -311,7 +311,7 @@ def _draft(message: NewMessage, *, tokens: TokenEstimator, now: datetime) -> Dra
         "author": message.author,
         "idempotency_key": message.idempotency_key,
         "created_at": _in_utc(message.created_at or now).isoformat(),
-        "token_count": tokens.count(text) + tokens.count(reasoning_in(parts)),
+        "token_count": tokens.count(text) + tokens.count(reasoning_in(parts)) + attachment_tokens(parts),
         "token_counter": tokens.name,
         "chained_parts": len(part_hashes),
         "content_hash": content_hash.hex(),

@@ -39,7 +39,7 @@ FROM compared WHERE stored <> recount
 SELECT m.conversation_id, m.message_id, m.content, m.token_count, m.token_counter, m.chained_parts,
        m.exact IS NULL AND NOT EXISTS (
            SELECT FROM message_parts p
-           WHERE p.message_id = m.message_id AND p.part_type = 'reasoning' AND p.ordinal < m.chained_parts),
+           WHERE p.message_id = m.message_id AND p.part_type IN ('reasoning', 'file') AND p.ordinal < m.chained_parts),
        m.content_hash
 FROM messages m
 WHERE m.conversation_id = ANY(%(ids)s) AND m.message_id %% %(every)s = 0

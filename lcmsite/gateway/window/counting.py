@@ -11,13 +11,11 @@ from typing import Any
 
 from cachetools import LRUCache, cached
 
-from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
+from conversations.content.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS, SHORTEST_DATA, TokenEstimator
 from lcmsite.gateway.window.types import Entry
 
-# What a vendor charges for an image of usual size, whatever the size of its file.
-IMAGE_TOKENS = 1_600
-# Inline data of this many characters or more counts as an image; anything shorter, as text.
-_SHORTEST_DATA = 256
+# The types of images, each with a key that such an object has.
+_IMAGES = {"image": "source", "image_url": "image_url", "input_image": "type", "image_generation_call": "result"}
 # Encrypted or encoded values: the vendor counts their content, which is shorter.
 _OPAQUE = frozenset({"signature", "encrypted_content"})
 _CHARACTERS_OF_OPAQUE = 6
@@ -58,21 +56,29 @@ def _texts_in(value: Any) -> tuple[list[str], int]:
     texts: list[str] = []
     extra = 0
     for key, leaf in _leaves(value):
-        if key in _OPAQUE:
+        if leaf is None:
+            extra += IMAGE_TOKENS
+        elif key in _OPAQUE:
             extra += len(leaf) // _CHARACTERS_OF_OPAQUE
-        elif len(leaf) >= _SHORTEST_DATA and (key == "data" or leaf.startswith("data:")):
+        elif len(leaf) >= SHORTEST_DATA and (key == "data" or leaf.startswith("data:")):
             extra += IMAGE_TOKENS
         elif key not in ("role", "type"):
             texts.append(leaf)
     return texts, extra
 
 
-def _leaves(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every key and string in a value; no recursion, as nesting may be deep."""
+def _leaves(value: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield every key and string in a value, and None for an image.
+
+    No recursion, as nesting may be deep.
+    """
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         key, each = waiting.pop()
         if isinstance(each, dict):
+            if _IMAGES.get(str(each.get("type"))) in each:
+                yield key, None
+                continue
             for name, inner in reversed(each.items()):
                 if name == "cache_control":
                     continue
