@@ -8,7 +8,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 
-from conversations.formats import MESSAGE_FIELDS, PART_FIELDS, Format, as_fields, detect, read_message
+from conversations.formats import (
+    MESSAGE_FIELDS,
+    PART_FIELDS,
+    Format,
+    as_fields,
+    detect,
+    read_message,
+    require_own_format,
+)
 from conversations.param_fields import (
     MOST_ON_A_PAGE,
     NEXT,
@@ -109,6 +117,7 @@ def _read(row: Any, info: ValidationInfo) -> Any:
     form = info.data.get("format") or Format.LCM
     if form is Format.LCM or not isinstance(row, dict):
         return as_fields(row)
+    require_own_format(row, form)
     return read_message(row, form)
 
 

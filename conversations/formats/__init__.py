@@ -86,6 +86,30 @@ def read_message(row: Row, form: Format) -> NewMessage:
     return message if key is None else replace(message, idempotency_key=key)
 
 
+_MARKS: Mapping[Format, Mapping[str, str]] = {
+    Format.ANTHROPIC: anthropic.MARKS,
+    Format.OPENAI_CHAT: openai_chat.MARKS,
+    Format.OPENAI_RESPONSES: dict.fromkeys(openai_responses.PIECES, "type"),
+}
+
+
+def require_own_format(row: Row, form: Format) -> None:
+    """Raise ValueError if a message certainly has the format of another vendor.
+
+    Anything unknown is accepted, because vendors add types of blocks.
+    """
+    content = row.get("content")
+    pieces = [piece for piece in content if isinstance(piece, Mapping)] if isinstance(content, list) else []
+    for other, marks in _MARKS.items():
+        found = [piece["type"] for piece in pieces if marks.get(str(piece.get("type"))) in piece]
+        if other is Format.OPENAI_CHAT:
+            found += [key for key in sorted(openai_chat.KEYS) if row.get(key)]
+        if found and other is not form:
+            raise ValueError(
+                f'This looks like a message in another format, by its {found[0]}: use "format": "{other}".'
+            )
+
+
 RENDERERS: Mapping[MessageFormat, Callable[[Iterable[Item]], Rendered]] = {
     MessageFormat.NEUTRAL: render_neutral,
     MessageFormat.OPENAI: openai_chat.render_openai_chat,

@@ -2,7 +2,7 @@
 
 A user's message that has only tool results gets the role `tool`. One that has other blocks as well keeps its role.
 Keys of a block without a column, such as the signature of a thought, are restored exactly. A block of an unknown type
-is kept whole, but its text cannot be searched.
+is kept whole, and its words are a text.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from conversations.formats.foreign_rows import (
     a_call,
     a_result,
     as_it_came,
+    block_of_words,
     is_result,
     metadata_value,
     result_text,
@@ -60,6 +61,14 @@ _SIGNED = {"thinking": ("type", "thinking", "signature"), "redacted_thinking": (
 _ATTACHED = ("image", "document")
 # Types of blocks that only messages of this API have.
 TYPES = frozenset({_CALL, _ANSWER, *_SIGNED, *_ATTACHED, "server_tool_use", "mcp_tool_use"})
+# Types of blocks, each with a key by which it is certainly one of this API.
+MARKS = {
+    **dict.fromkeys((_CALL, "server_tool_use", "mcp_tool_use"), "input"),
+    **dict.fromkeys(_ATTACHED, "source"),
+    _ANSWER: "tool_use_id",
+    "thinking": "signature",
+    "redacted_thinking": "data",
+}
 # The keys that hold text in the results of the vendor's server-side tools.
 _WORD_KEYS = ("title", "url", "text", "stdout", "stderr", "error_code")
 
@@ -112,7 +121,6 @@ def _parts(block: Fields) -> list[NewPart]:
     kind = block.text("type") or ""
     if kind.endswith(_ANSWER):
         return _result(block)
-    part = NewPart(PartType.FILE)
     if kind == "text":
         part = NewPart(PartType.TEXT, text_content=block.required_text("text"))
     elif kind in _SIGNED:
@@ -123,6 +131,8 @@ def _parts(block: Fields) -> list[NewPart]:
         part = a_call(block.text("id"), block.text("name"), block.values.get("input"))
     elif kind in _ATTACHED:
         part = _attachment(block, kind)
+    else:
+        part = block_of_words(block.values)
     return [with_remainder(part, NOTE, block.values, _block(part))]
 
 
@@ -161,7 +171,10 @@ def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
     kind = _type_of(piece.values)
     if kind in _ATTACHED:
         return _parts(piece)[0]
-    part = answer(piece.text("text") or "" if kind == "text" else _words_in(piece.values))
+    words = (
+        piece.text("text") if kind == "text" else _words_in(piece.values) or block_of_words(piece.values).text_content
+    )
+    part = answer(words or "")
     return with_remainder(part, NOTE, piece.values, _block(part))
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from conversations.content.flattening import flattened
 from conversations.content.json_values import NOUNS, noun_of
+from conversations.content.tokens import SHORTEST_DATA
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType
 
 # The media type and the base64 of an attachment in a data URL.
@@ -25,6 +26,11 @@ DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 # missing or null: the store fills it in.
 NO_TIME = "the time of recording"
 _KEYS = {"add": dict, "drop": list, "inside": dict}
+# Keys of values that are no words. Keys that end in `_id` and long encoded data are no words, either.
+_WORDLESS = frozenset(
+    {"type", "role", "id", "data", "format", "media_type", "signature", "encrypted_content", "cache_control"}
+)
+_ENCODED = re.compile(rf"(?:data:[^,]*,)?[A-Za-z0-9+/=_-]{{{SHORTEST_DATA},}}")
 _Noted = TypeVar("_Noted", NewMessage, NewPart)
 
 
@@ -210,6 +216,22 @@ def is_result(part: NewPart) -> bool:
 
 def result_text(part: NewPart) -> str | None:
     return part.tool_output if part.tool_error is None else part.tool_error
+
+
+def block_of_words(block: Mapping[str, Any]) -> NewPart:
+    """Read a block of an unknown type: a text of its words, else an empty file."""
+    words: list[str] = []
+    waiting: list[Any] = [block]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            named = [key for key in each if key not in _WORDLESS and not key.endswith("_id")]
+            waiting += [each[key] for key in reversed(named)]
+        elif isinstance(each, list):
+            waiting += reversed(each)
+        elif isinstance(each, str) and each and not _ENCODED.fullmatch(each):
+            words.append(each)
+    return NewPart(PartType.TEXT, text_content="\n".join(words)) if words else NewPart(PartType.FILE)
 
 
 def shown_text(part: NewPart) -> str | None:

@@ -20,6 +20,7 @@ from conversations.formats.foreign_rows import (
     a_result,
     as_it_came,
     as_results,
+    block_of_words,
     metadata_value,
     shown_text,
     split_remainder,
@@ -49,6 +50,8 @@ ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM, "functi
 KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal"})
 OWN_ROLES = frozenset({"developer", "tool", "function"})
 PIECES = frozenset({"image_url", "input_audio", "file"})
+# Types of pieces, each with a key by which it is certainly one of a chat message.
+MARKS = {"image_url": "image_url", "file": "file"}
 # Metadata on the only piece of a content list: without it, a lone text is written as a plain string.
 _LISTED = "openai_chat_listed"
 _AUDIO = re.compile(r"data:audio/([^;,]*);base64,(.*)", re.DOTALL)
@@ -155,7 +158,6 @@ def _pieces(row: Fields, *, is_alone: bool) -> tuple[NewPart, ...]:
 
 
 def _piece(item: Fields) -> NewPart:
-    part = NewPart(PartType.FILE)
     kind = item.text("type")
     if kind in ("text", "refusal"):
         part = NewPart(PartType.TEXT, text_content=item.required_text(kind))
@@ -168,6 +170,8 @@ def _piece(item: Fields) -> NewPart:
     elif kind == "file":
         file = item.inner("file")
         part = NewPart(PartType.FILE, file_name=file.text("filename"), file_url=file.text("file_data"))
+    else:
+        part = block_of_words(item.values)
     return with_remainder(part, NOTE, item.values, _piece_item(part))
 
 

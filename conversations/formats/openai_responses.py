@@ -20,6 +20,7 @@ from conversations.formats.foreign_rows import (
     a_result,
     as_it_came,
     as_results,
+    block_of_words,
     metadata_value,
     result_text,
     shown_text,
@@ -226,7 +227,6 @@ def _words_in(value: Any) -> str:
 
 
 def _piece(item: Fields, role: Role) -> NewPart:
-    part = NewPart(PartType.FILE)
     kind = item.text("type") or ""
     if kind == "refusal" or kind.endswith("text"):
         part = NewPart(PartType.TEXT, text_content=item.required_text("refusal" if kind == "refusal" else "text"))
@@ -237,6 +237,8 @@ def _piece(item: Fields, role: Role) -> NewPart:
         part = NewPart(PartType.FILE, file_name=item.text("filename"), file_url=url)
     elif role is Role.TOOL and (words := _words_in(item.values)):
         part = NewPart(PartType.TEXT, text_content=words)
+    else:
+        part = block_of_words(item.values)
     return with_remainder(part, NOTE, item.values, _piece_item(part, role))
 
 
