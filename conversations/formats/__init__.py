@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from conversations.content.json_values import noun_of
 from conversations.formats import anthropic, claude_code, codex, openai_chat, openai_responses, pi
+from conversations.formats.foreign_rows import with_row_metadata
 from conversations.formats.neutral import from_neutral, render_neutral
 from conversations.formats.rendered import Item, MessageFormat, Rendered
 from conversations.types import NewMessage, NewPart
@@ -69,21 +69,39 @@ READERS: Mapping[str, Callable[[Row], NewMessage]] = {
     Format.OPENAI_RESPONSES: openai_responses.from_openai_responses,
     Format.ANTHROPIC: anthropic.from_anthropic,
 }
+_VENDORS = {
+    Format.OPENAI_CHAT: openai_chat,
+    Format.OPENAI_RESPONSES: openai_responses,
+    Format.ANTHROPIC: anthropic,
+}
 _KEY = "idempotency_key"
+# LCM's fields of a message that no vendor's format has. The neutral format has all of them but the first.
+_OWN_FIELDS = (_KEY, "created_at", "author", "metadata")
 
 
 def read_message(row: Row, form: Format) -> NewMessage:
     """Parse a message; ValueError if it is invalid.
 
-    In every format, a message may have an `idempotency_key` beside the fields of the format.
+    In every format, a message may have LCM's own fields beside those of the format.
     """
     if form is Format.LCM:
         return from_native(row)
-    key = row.get(_KEY)
-    if key is not None and not isinstance(key, str):
-        raise ValueError(f"{_KEY} must be a text, not {noun_of(key)}.")
-    message = READERS[form]({name: value for name, value in row.items() if name != _KEY})
-    return message if key is None else replace(message, idempotency_key=key)
+    given = {name: row[name] for name in _OWN_FIELDS[: 1 if form is Format.NEUTRAL else None] if name in row}
+    if not given:
+        return READERS[form](row)
+    try:
+        own = _ADAPTER.validate_python({"role": "user", "content": "", **given})
+    except ValidationError as wrong:
+        found = wrong.errors(include_url=False)[0]
+        raise ValueError(f"{found['loc'][0]}: {found['msg'].removeprefix('Value error, ')}") from None
+    sent = {name: value for name, value in row.items() if name != _KEY}
+    message = replace(READERS[form](sent), idempotency_key=own.idempotency_key)
+    if given.keys() == {_KEY}:
+        return message
+    vendor = _VENDORS[form]
+    # The vendor's own name of the author comes first.
+    message = replace(message, created_at=own.created_at, author=message.author or own.author, metadata={})
+    return with_row_metadata(message, vendor.NOTE, sent, vendor.plain_row(message), own.metadata)
 
 
 _MARKS: Mapping[Format, Mapping[str, str]] = {

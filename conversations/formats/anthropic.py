@@ -92,12 +92,12 @@ def from_anthropic(row: Mapping[str, Any]) -> NewMessage:
     if role is Role.USER and blocks and all(_type_of(block.values) == _ANSWER for block in blocks):
         role = Role.TOOL
     message = NewMessage(role, content=None if parts else content if isinstance(content, str) else "", parts=parts)
-    return with_remainder(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, plain_row(message))
 
 
 def to_anthropic(record: MessageRecord) -> dict[str, Any]:
     """Return a message's row: the original row if it was read from this format."""
-    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
+    return with_kept(plain_row(as_it_came(record)), record.metadata, NOTE)
 
 
 def with_text(result: NewPart, text: str) -> NewPart:
@@ -107,7 +107,7 @@ def with_text(result: NewPart, text: str) -> NewPart:
     return replace(with_key(result, _RESULT, rest), tool_output=text)
 
 
-def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
+def plain_row(message: NewMessage | MessageRecord) -> dict[str, Any]:
     role = Role.USER if message.role is Role.TOOL else message.role
     return {"role": role.value, "content": list(_blocks(message.parts)) or message.content or ""}
 

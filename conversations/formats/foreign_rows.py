@@ -1,7 +1,8 @@
 """Read rows of other systems field by field, and restore them exactly. Pure.
 
 A converter writes the plain form of a message: the keys that our columns can hold. The difference to the original row
-is its remainder: keys to `add`, keys to `drop`, and remainders `inside` objects that both have. By construction
+is its remainder: keys to `add`, keys to `drop`, and remainders `inside` objects that both have. `own` is true if the
+row's `metadata` are those of the message. By construction
 `restored(plain, remainder(row, plain)) == row`, whatever the converter understands. Remainders are stored in the
 metadata of messages and parts, under the name of the format.
 """
@@ -25,7 +26,7 @@ DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 # Replaces a missing time in a plain form. No row contains this text, so the remainder records that the row's time was
 # missing or null: the store fills it in.
 NO_TIME = "the time of recording"
-_KEYS = {"add": dict, "drop": list, "inside": dict}
+_KEYS = {"add": dict, "drop": list, "inside": dict, "own": bool}
 # Keys of values that are no words. Keys that end in `_id` and long encoded data are no words, either.
 _WORDLESS = frozenset(
     {"type", "role", "id", "data", "format", "media_type", "signature", "encrypted_content", "cache_control"}
@@ -177,9 +178,20 @@ def with_remainder(value: _Noted, name: str, row: Mapping[str, Any], plain: Mapp
     return replace(value, metadata={**(value.metadata or {}), name: rest}) if rest else value
 
 
+def with_row_metadata(
+    message: NewMessage, name: str, row: Mapping[str, Any], plain: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> NewMessage:
+    """Store the metadata of a row, and its remainder, in those of its message."""
+    if not metadata or name in metadata:
+        return with_remainder(message, name, row, plain)
+    rest = remainder({key: value for key, value in row.items() if key != "metadata"}, plain)
+    return replace(message, metadata={**metadata, name: {**rest, "own": True}})
+
+
 def with_kept(plain: Mapping[str, Any], metadata: Any, name: str) -> dict[str, Any]:
     """Restore a row from its plain form and the remainder in the metadata."""
-    return restored(plain, split_remainder(metadata, name)[1])
+    others, rest = split_remainder(metadata, name)
+    return restored({**plain, "metadata": others} if rest.get("own") else plain, rest)
 
 
 def metadata_value(part: NewPart, name: str) -> Any:

@@ -97,7 +97,7 @@ def from_openai_chat(row: Mapping[str, Any]) -> NewMessage:
         parts=parts,
         author=name if role is not Role.TOOL and is_name(name) else None,
     )
-    return with_remainder(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, plain_row(message))
 
 
 def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def to_openai_chat(record: MessageRecord) -> dict[str, Any]:
     Reasoning and bookkeeping parts of other formats are left out. Raises ValueError for a message with the results of
     several calls, which needs several chat messages.
     """
-    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
+    return with_kept(plain_row(as_it_came(record)), record.metadata, NOTE)
 
 
-def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
+def plain_row(message: NewMessage | MessageRecord) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role.value}
     if message.role is Role.TOOL:
         return row | _plain_result(message)

@@ -98,7 +98,7 @@ def from_openai_responses(row: Mapping[str, Any]) -> NewMessage:
     elif kind.endswith(_CALLS):
         parts = (_call(fields, kind),)
     message = NewMessage(role=role, content=None if parts else content, parts=parts)
-    return with_remainder(message, NOTE, row, _plain(message))
+    return with_remainder(message, NOTE, row, plain_row(message))
 
 
 def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def to_openai_responses(record: MessageRecord) -> dict[str, Any]:
     Raises ValueError for a message that needs several items: one with several calls or results, or with a call and
     other parts.
     """
-    return with_kept(_plain(as_it_came(record)), record.metadata, NOTE)
+    return with_kept(plain_row(as_it_came(record)), record.metadata, NOTE)
 
 
-def _plain(message: NewMessage | MessageRecord) -> dict[str, Any]:
+def plain_row(message: NewMessage | MessageRecord) -> dict[str, Any]:
     parts = message.parts
     calls = [part for part in parts if part.part_type is PartType.TOOL]
     if message.role is Role.TOOL and parts:

@@ -215,14 +215,16 @@ def test_an_import_may_compact_at_once(history):
 
 
 @pytest.mark.parametrize("format", ["neutral", "openai", "openai_responses", "anthropic", "lcm"])
-def test_a_message_keeps_its_idempotency_key_in_every_format(tmp_path, format):
-    row = {"role": "user", "content": "Which port?", "idempotency_key": "turn-1"}
+def test_a_message_keeps_its_idempotency_key_and_its_time_in_every_format(tmp_path, format):
+    at = "2020-01-01T00:00:00Z"
+    row = {"role": "user", "content": "Which port?", "idempotency_key": "turn-1", "created_at": at}
     file = tmp_path / "keyed.jsonl"
     file.write_text(json.dumps(row | ({"type": "message"} if format == "openai_responses" else {})) + "\n")
 
     created = [lcm("--json", "import", str(file), "--format", format).json["conversations"][0]["created"] for _ in "ab"]
 
-    assert (created, Message.objects.get().idempotency_key) == ([1, 0], "turn-1")
+    stored = Message.objects.get()
+    assert (created, stored.idempotency_key, stored.created_at.year) == ([1, 0], "turn-1", 2020)
 
 
 def test_an_import_needs_a_key_that_may_write(history):
