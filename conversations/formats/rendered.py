@@ -53,7 +53,7 @@ _WHAT = {
     RepairKind.DROPPED_NAME: "The author's name was left out: the API has no field for it.",
     RepairKind.ADDED_START: "A text of the user was put first: the API demands that the user begins.",
     RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not accept here is named in the text.",
-    RepairKind.REPLACED_CHARACTERS: "Characters that UTF-8 cannot encode, such as lone surrogates, were replaced.",
+    RepairKind.REPLACED_CHARACTERS: "NUL characters and lone surrogates were replaced by U+FFFD.",
     RepairKind.STRIPPED_END: "White space at the very end was removed.",
 }
 
@@ -100,7 +100,7 @@ class Repairs:
         self._items.setdefault(kind, {}).update(dict.fromkeys(item_ids))
 
     def sendable(self, text: str, item_id: str) -> str:
-        """Replace characters that UTF-8 cannot encode, and note the repair."""
+        """Replace NUL and lone surrogates, and note the repair."""
         if is_storable(text):
             return text
         self.note(RepairKind.REPLACED_CHARACTERS, [item_id])

@@ -139,12 +139,16 @@ def test_an_exchange_is_shown_and_repaired_alike_for_all_vendors(format, name):
     assert re.search(".*".join(map(re.escape, words)), json.dumps(context.messages))
 
 
-def test_what_utf_8_cannot_say_is_replaced(format):
-    call = a_tool_call("call_1", path="a\ud800.py")
+@pytest.mark.parametrize("character", ["\ud83d", "\x00"])
+def test_a_lone_surrogate_and_nul_are_replaced(format, character):
+    call = a_tool_call("call_1", path=f"a{character}.py")
 
-    context = shown(format, user("half \ud83d here"), call, a_tool_result("call_1", "\udc00"))
+    context = shown(format, user(f"half {character} here"), call, a_tool_result("call_1", character))
 
     assert repaired(context)[RepairKind.REPLACED_CHARACTERS][0] == "msg_1"
+    [what] = [each.what for each in context.repairs if each.kind is RepairKind.REPLACED_CHARACTERS]
+    assert what == "NUL characters and lone surrogates were replaced by U+FFFD."
+    assert "half \ufffd here" in json.dumps(context.messages, ensure_ascii=False)
 
 
 def test_anthropic_begins_with_the_user_and_takes_turns():
