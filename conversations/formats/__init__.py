@@ -75,8 +75,9 @@ _VENDORS = {
     Format.ANTHROPIC: anthropic,
 }
 _KEY = "idempotency_key"
-# LCM's fields of a message that no vendor's format has. The neutral format has all of them but the first.
-_OWN_FIELDS = (_KEY, "created_at", "author", "metadata")
+# LCM's fields of a message that no vendor's format has, with the types of their values: a time as a number, for example,
+# is the vendor's own. The neutral format has all of these fields but the first.
+_OWN_FIELDS: Mapping[str, type] = {_KEY: object, "created_at": str, "author": str, "metadata": dict}
 
 
 def read_message(row: Row, form: Format) -> NewMessage:
@@ -86,7 +87,8 @@ def read_message(row: Row, form: Format) -> NewMessage:
     """
     if form is Format.LCM:
         return from_native(row)
-    given = {name: row[name] for name in _OWN_FIELDS[: 1 if form is Format.NEUTRAL else None] if name in row}
+    own_fields = {_KEY: object} if form is Format.NEUTRAL else _OWN_FIELDS
+    given = {name: row[name] for name, kind in own_fields.items() if name in row and isinstance(row[name], kind)}
     if not given:
         return READERS[form](row)
     try:
