@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
 from conversations.errors import Invalid
@@ -86,8 +87,12 @@ def to_be_read(found: Sequence[Match]) -> list[str]:
 
 
 def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit: int) -> tuple[Match, ...]:
-    """Search the texts of the grant; return the matches that grep ranks best."""
-    found: dict[str, Match] = {}
+    """Search the texts of the grant; return the best matches, best first.
+
+    Scores of several searches cannot be compared. So matches are in the order of a search of all conversations. Those
+    that only narrower searches find follow, in turn from each search.
+    """
+    pages: list[tuple[Match, ...]] = []
     for narrowed in _searches(extent):
         try:
             result = engine.grep(
@@ -97,21 +102,23 @@ def matches_within(engine: RetrievalEngine, query: str, extent: Extent, *, limit
             )
         except Invalid:
             continue
-        found |= {match.id: match for match in result.matches}
+        pages.append(result.matches)
+    in_turn = chain.from_iterable(zip_longest(*pages[1:]))
+    found = {match.id: match for match in (*chain(*pages[:1]), *in_turn) if match is not None}
     allowed = extent.within([each for each in map(named, found) if each is not None])
-    best = sorted((found[id] for id in allowed), key=lambda match: (-match.score, match.first_seq))
-    return tuple(best[:limit])
+    return tuple(match for match in found.values() if match.id in allowed)[:limit]
 
 
 def _searches(extent: Extent) -> Iterator[dict[str, Any]]:
-    """Yield filters for searches that find few items outside the grant."""
+    """Yield filters: all conversations of the grant, then parts with few other items."""
     conversations = extent.conversations()
+    yield {"conversation_ids": conversations, "scope": GrepScope.BOTH}
     if len(extent.roots) > _MOST_SEARCHES:
         yield from ({"conversation_id": each, "scope": GrepScope.BOTH} for each in conversations)
         return
     # A search `under` a summary does not include the summary itself.
     if extent.roots:
-        yield from ({"conversation_id": each, "scope": GrepScope.SUMMARIES} for each in conversations)
+        yield {"conversation_ids": conversations, "scope": GrepScope.SUMMARIES}
     yield from ({"under": root, "scope": GrepScope.BOTH} for root in extent.roots)
     for conversation_id, first, last in rows(_SQL["widest_spans"], [array(extent.messages)]) if extent.messages else []:
         yield {"conversation_id": conversation_id, "scope": GrepScope.MESSAGES, "from_seq": first, "to_seq": last}

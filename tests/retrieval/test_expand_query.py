@@ -118,6 +118,17 @@ def test_without_ids_what_to_read_is_searched_for(history):
     assert "5433" in found.excerpts[0].text
 
 
+def test_the_best_match_comes_first_although_its_conversation_is_new(db):
+    for name in ("harbour", "quay", "pier"):
+        about = f"The {name} gateway: which port does it listen on?"
+        a_conversation(*(f"boats {seq}" for seq in range(60)), about, f"It listens on port {len(name)}.")
+    a_conversation("The gateway zanzibar9 listens on port 7171.")
+
+    found = delegation().expand_query(question="Which port does zanzibar9 listen on?")
+
+    assert "zanzibar9" in found.excerpts[0].text
+
+
 def test_a_search_that_finds_nothing_gives_no_leave(history):
     found = delegation().expand_query(question=QUESTION, query="zeppelin")
 
