@@ -3,20 +3,27 @@
 -- generated column may use them; queries go through the same functions.
 
 -- Removes accents and unifies compatibility forms, if a regular expression finds any. The result is composed again
--- (NFC), because Hangul must not stay decomposed.
-CREATE FUNCTION lcm_fold(content text) RETURNS text
+-- (NFC), because Hangul must not stay decomposed. Punctuation beyond ASCII becomes a blank, and so does U+FFFD, which
+-- replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. A blank separates emoji from words.
+CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
   WHEN octet_length(content) = length(content) THEN content
-  WHEN content !~ U&'[\00A0-\1FFF\2070-\209F\2100-\218F\2460-\24FF\2E80-\2FDF\3099\309A\3130-\33FF\F900-\FFEF\+01D400-\+01D7FF]'
-    THEN content
-  ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
+  ELSE regexp_replace(
+    CASE
+      WHEN content !~ U&'[\00A0-\1FFF\2070-\209F\2100-\218F\2460-\24FF\2E80-\2FDF\3099\309A\3130-\33FF\F900-\FFEF\+01D400-\+01D7FF]'
+        THEN content
+      ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
+    END,
+    U&'[\00A0\00A1\00A7\00AB\00AD\00B6\00B7\00BB\00BF\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\2190-\245F\2500-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
+    ' \1 ', 'g'
+  )
 END;
 
 -- For scripts without spaces between words (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer): replaces every run
 -- of characters by its overlapping pairs, in order, so that a phrase can be found: `数据库` by `数 数据 据库 库`. The blanks
 -- around a run separate it from adjacent Latin words.
-CREATE FUNCTION lcm_bigrams(content text) RETURNS text
+CREATE OR REPLACE FUNCTION lcm_bigrams(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
   WHEN octet_length(content) = length(content) THEN content
@@ -30,7 +37,7 @@ RETURN CASE
 END;
 
 -- The parts of every compound token, separated by blanks: `src/getHTTPBody.ts` as `src getHTTPBody ts get HTTP Body`.
-CREATE FUNCTION lcm_compound_parts(content text) RETURNS text
+CREATE OR REPLACE FUNCTION lcm_compound_parts(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
   WHEN content ~ '[[:alnum:]][_./\\:@#=-]+[[:alnum:]]' THEN (
@@ -50,7 +57,7 @@ END;
 
 -- Inserts a blank after every 250 characters without one: PostgreSQL's parser takes quadratic time for some such runs,
 -- like `a_a_a_...`, and no search needs a word of that length.
-CREATE FUNCTION lcm_broken(content text) RETURNS text
+CREATE OR REPLACE FUNCTION lcm_broken(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
   WHEN octet_length(content) < 1000 THEN content
@@ -59,7 +66,7 @@ END;
 
 -- In PL/pgSQL, because an SQL function would be inlined and its argument computed several times. The function sets its
 -- own search path, because a restored dump computes the generated columns again with an empty search path.
-CREATE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_tsv_of(content text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   words text := lcm_broken(lcm_bigrams(lcm_fold(content)));
@@ -74,7 +81,7 @@ $$;
 
 -- A tsvector holds at most 1 MB of lexemes and positions and refuses more: a text that is all distinct words is
 -- cut in half until it fits. Losing a search term is allowed; losing the message is not.
-CREATE FUNCTION lcm_tsv_of_large(content text) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_tsv_of_large(content text) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   size integer := length(content);
@@ -89,7 +96,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION lcm_tsv(content text) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_tsv(content text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
   WHEN octet_length(content) <= 20000 THEN lcm_tsv_of(content)
@@ -99,7 +106,7 @@ END;
 -- Converts a query in websearch syntax (words, "a phrase", or, -without). A run of Chinese becomes the phrase of its
 -- pairs. A compound token matches as it is, or as the phrase of its parts. If the query has quotes, no phrases are
 -- added.
-CREATE FUNCTION lcm_tsquery(query text) RETURNS tsquery
+CREATE OR REPLACE FUNCTION lcm_tsquery(query text) RETURNS tsquery
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
   is_quoted CONSTANT boolean := strpos(query, '"') > 0;
@@ -131,14 +138,14 @@ $$;
 -- Lexemes for the position of a text: one for its conversation and, if it has a seq, one for its block of 1,024 seqs.
 -- With them, the index for words finds the texts of one conversation, or the newest of these, however many other texts
 -- there are. They contain a blank, so they differ from the lexemes of any text.
-CREATE FUNCTION lcm_places(conversation_id bigint, seq bigint) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_places(conversation_id bigint, seq bigint) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array_to_tsvector(CASE
   WHEN seq IS NULL THEN ARRAY['in ' || conversation_id]
   ELSE ARRAY['in ' || conversation_id, 'in ' || conversation_id || '/' || seq / 1024]
 END);
 
-CREATE FUNCTION lcm_tsv_at_of_large(content text, places tsvector) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_tsv_at_of_large(content text, places tsvector) RETURNS tsvector
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
   size integer := 250000;
@@ -154,7 +161,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION lcm_tsv_at(content text, conversation_id bigint, seq bigint) RETURNS tsvector
+CREATE OR REPLACE FUNCTION lcm_tsv_at(content text, conversation_id bigint, seq bigint) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
   WHEN octet_length(content) <= 20000 THEN lcm_tsv(content) || lcm_places(conversation_id, seq)

@@ -186,6 +186,14 @@ def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them():
         assert not result.relaxed
 
 
+def test_words_beside_a_nul_are_found():
+    conversation = a_conversation("alpha\0bravo charlie\0 delta", *FILLER)
+
+    for word in ("alpha", "bravo", "charlie"):
+        found = engine().grep(query=word, conversation_id=conversation.conversation_id)
+        assert ([match.first_seq for match in found.matches], found.dropped) == ([1], ())
+
+
 def test_one_compound_word_that_nobody_said_is_answered_by_its_parts_and_the_answer_says_so():
     a_conversation("We load the user first.", "The session comes later.", *FILLER)
 

@@ -36,6 +36,13 @@ def value(statement: str, *values: object) -> object:
         ("PostgreSQL数据库", "我们决定使用PostgreSQL数据库来保存消息"),
         ("เป็น", "ไม่เป็นไรครับ"),
         ("running", "it runs"),
+        *((word, "alpha\ufffdbravo charlie\ufffd delta") for word in ("alpha", "bravo", "charlie", '"alpha bravo"')),
+        *((word, "the “gateway”—port 7171…") for word in ("gateway", "port", "7171", "gateway—port", "“gateway”")),
+        ("deployed", "deployed🚀"),
+        ("🚀", "deployed🚀"),
+        ("harbour", "the harbour’s port"),
+        ("Привет", "«Привет» мир"),
+        ("数据库", "「数据库」、消息"),
     ],
 )
 def test_a_query_finds_the_text(query, content):
