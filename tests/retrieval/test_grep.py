@@ -194,6 +194,23 @@ def test_words_beside_a_nul_are_found():
         assert ([match.first_seq for match in found.matches], found.dropped) == ([1], ())
 
 
+@pytest.mark.parametrize("word", ["日本語", "テスト", "データベース", "데이터베이스"])
+def test_one_word_of_a_script_without_spaces_finds_the_texts_that_have_it_and_not_those_beside_them(word):
+    conversation = a_conversation("naïve café", f"これは{word}です", "Привет мир", "launch 😀 party")
+
+    result = engine().grep(query=word, conversation_id=conversation.conversation_id)
+
+    assert ([match.first_seq for match in result.matches], result.relaxed) == ([2], False)
+
+
+def test_a_sentence_of_a_script_without_spaces_also_finds_the_text_beside_its_words():
+    conversation = a_conversation(*FILLER, "服务器的端口是多少", "7171")
+
+    result = engine().grep(query="服务器端口是哪个", conversation_id=conversation.conversation_id)
+
+    assert {len(FILLER) + 1, len(FILLER) + 2} <= {match.first_seq for match in result.matches}
+
+
 def test_one_compound_word_that_nobody_said_is_answered_by_its_parts_and_the_answer_says_so():
     a_conversation("We load the user first.", "The session comes later.", *FILLER)
 

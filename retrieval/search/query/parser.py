@@ -13,6 +13,8 @@ MOST_TERMS = 100
 
 # One character of a script without spaces between words.
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+# A run of them that counts as one word: up to four, or any number in Katakana or Hangul. Other runs may be sentences.
+_UNSPACED_WORD = re.compile(rf"{UNSPACED.pattern}{{1,4}}|[\u30a0-\u30ff]+|[\uac00-\ud7af]+")
 
 _QUOTES = str.maketrans("“”„«»", '"""""')
 # A quote opens a phrase only at the start of a word, and only if the phrase is closed, because 5" is a size.
@@ -71,9 +73,8 @@ class ParsedQuery:
         """Whether this is a single word."""
         if len(self.terms) != 1 or self.terms[0].is_phrase:
             return False
-        # Up to two characters of an unspaced script count as one word.
-        signs = len(UNSPACED.findall(self.terms[0].text))
-        return signs == 0 or (signs <= 2 and len(self.terms[0].text) == signs)
+        text = self.terms[0].text
+        return UNSPACED.search(text) is None or _UNSPACED_WORD.fullmatch(text) is not None
 
     @property
     def is_look_up(self) -> bool:
