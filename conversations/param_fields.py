@@ -190,8 +190,14 @@ def _flag(value: Any, info: ValidationInfo) -> Any:
     return _FLAGS.get(value.lower(), value) if _is_text(value, info) else value
 
 
+def _numbered(value: Any, info: ValidationInfo, prefix: str) -> Any:
+    """Parse a number, or an id with this prefix, which JSON may contain, too."""
+    digits = value[len(prefix) :][:MOST_DIGITS] if isinstance(value, str) and value.startswith(prefix) else ""
+    return int(digits) if _WHOLE.fullmatch(digits) else _whole_number(value, info)
+
+
 def _conversation_id(value: Any, info: ValidationInfo) -> Any:
-    number = _whole_number(value, info)
+    number = _numbered(value, info, "conv_")
     if isinstance(number, str):
         where = "conversations/find/?session_id=... returns the id of a session's conversation"
         raise ValueError(f"This must be a conversation's id, a whole number{_instead(number)}; {where}.")
@@ -199,10 +205,7 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
 
 
 def _message_id(value: Any, info: ValidationInfo) -> Any:
-    # `msg_12` may be given in JSON, too: ids of other kinds are texts with a prefix.
-    if isinstance(value, str) and value.startswith("msg_") and _WHOLE.fullmatch(value[4 : 4 + MOST_DIGITS]):
-        return int(value[4 : 4 + MOST_DIGITS])
-    return _whole_number(value, info)
+    return _numbered(value, info, "msg_")
 
 
 def _moment(value: Any) -> Any:

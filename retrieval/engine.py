@@ -125,9 +125,10 @@ class RetrievalEngine:
 
         A summary is returned with its text. A message is returned with a page of its exact text, at most `token_cap`
         tokens; `next_cursor` continues it. A session, arc or epoch summary (ses_...) is returned with its sources. Name
-        a conversation by its id, such as `conv_7`, or by its session; a name that is both is read as the id. The id may
-        also be part of a longer text, such as a summary's element. Raises NotFound if the id does not exist or the
-        caller may not see it; Invalid `bad_cursor` for a cursor of another message.
+        a conversation by its number, its id (`conv_7`) or its session (`session:7` for the name 7); a name that is both
+        an id and a session is read as the id. The id may also be part of a longer text, such as a summary's element.
+        Raises NotFound if the id does not exist or the caller may not see it; Invalid for a number that is also the
+        session of another conversation; Invalid `bad_cursor` for a cursor of another message.
         """
         described = describe(id, scope=self.scope)
         return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).description(

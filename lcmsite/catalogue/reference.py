@@ -107,7 +107,7 @@ def _param(operation: Operation, name: str, schema: Schema) -> tuple[str, str, s
 def _words(schema: Schema) -> str:
     """Describe a schema in words."""
     if is_conversation(schema):
-        return "number of a conversation"
+        return "number or id (`conv_7`) of a conversation"
     if "enum" in schema:
         return "one of " + ", ".join(f"`{each}`" for each in schema["enum"])
     if "anyOf" in schema:

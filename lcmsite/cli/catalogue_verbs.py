@@ -8,6 +8,7 @@ from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import Any
 
+from conversations.store.conversation_names import HOW_TO_NAME
 from conversations.types import OpenedConversation
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_bytes, is_conversation
@@ -66,7 +67,7 @@ def _add_positional(parser: ArgumentParser, name: str, field: Schema, *, require
     if field.get("type") == "array" and not _is_json(field):
         help = f"{help} {SEVERAL_HELP}"
     if is_conversation(field):
-        help = "The conversation: its number, or its session." + ("" if required else " Default: all conversations.")
+        help = HOW_TO_NAME + ("" if required else " Default: all conversations.")
     if _is_json(field):
         parser.add_argument(name, nargs="?", default="-", metavar=name.upper(), help=help)
     elif is_bytes(field):

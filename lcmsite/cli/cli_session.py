@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from conversations.errors import Forbidden, NotFound
 from conversations.models import Workspace
 from conversations.scope import Scope
+from conversations.store.conversation_names import conversation_named
 from lcmsite.access.keys import Caller, caller_of
 from lcmsite.access.workspaces import checked_workspace
-from lcmsite.catalogue.conversation_names import conversation_named
 from lcmsite.types import KeyScope
 
 DEFAULT_WORKSPACE = "default"
@@ -65,8 +64,8 @@ class Session:
         if self.api_key:
             raise Forbidden("Only the site administrator may do this. Leave out --api-key and unset LCM_API_KEY.")
 
-    def conversation_id(self, given: str) -> Any:
-        """The id of a conversation given as number or session."""
+    def conversation_id(self, given: str) -> int:
+        """The number of a conversation given by its number, id or session."""
         return conversation_named(given, scope=self.caller.scope)
 
     @property

@@ -27,7 +27,7 @@ PUBLIC_KEY = argument(
 
 @verb(
     "ledger export",
-    argument("conversation", nargs="?", metavar="CONVERSATION", help="The conversation's number or session."),
+    argument("conversation", nargs="?", metavar="CONVERSATION", help="The conversation's number, id or session."),
     argument("--all", action="store_true", help="Export every conversation of the workspace."),
     OUTPUT,
     argument(
@@ -128,7 +128,7 @@ def import_ledger(session: Session, arguments: Namespace) -> Any:
 
 
 def _conversation_id(session: Session, given: str | None) -> int | None:
-    return int(session.conversation_id(given)) if given else None
+    return session.conversation_id(given) if given else None
 
 
 @verb(

@@ -177,7 +177,7 @@ def _top_parser() -> ArgumentParser:
             lines += ["", f" {group}:", *(f"  {name:<{width}}  {sentences[name]}" for name in names)]
     lines += ["", "exit status:", *(f"  {code:<3} {meaning}" for code, meaning in EXIT_CODES.items())]
     lines += ["", "`lcm VERB --help` shows a verb's options and an example."]
-    lines += ["A conversation is named by its number or by its session."]
+    lines += ["A conversation is named by its number (7 or conv_7) or by its session (session:7 for the name 7)."]
     parser = Parser(
         prog="lcm",
         usage="lcm [--json] [--workspace NAME] [--api-key KEY] [--version] VERB ...",

@@ -37,7 +37,7 @@ from lcmsite.importing.importer import ImportedConversation, Importer
 from lcmsite.importing.sweeping import Sweep
 from lcmsite.types import KeyScope
 
-CONVERSATION = argument("conversation", metavar="CONVERSATION", help="The conversation's number or session.")
+CONVERSATION = argument("conversation", metavar="CONVERSATION", help="The conversation's number, id or session.")
 LONGEST_COMPACTION_WAIT_SECONDS = 120
 
 

@@ -16,11 +16,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from mcp_types import CallToolResult, TextContent
 
+from conversations.store.conversation_names import conversation_named
 from lcmsite.access.keys import Caller
 from lcmsite.answers import found_texts
 from lcmsite.answers.answer_text import text_of
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
-from lcmsite.catalogue.conversation_names import conversation_named
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
 from lcmsite.catalogue.json_text import as_bytes
 from lcmsite.catalogue.operation import Operation
@@ -117,7 +117,7 @@ class CallRunner:
 
 
 def perform(operation: Operation, given: Mapping[str, Any], *, caller: Caller) -> Any:
-    """Run the operation; a conversation may be named by its number or session."""
+    """Run the operation; a conversation may be named by number, id or session."""
     # Check the permission before any argument is looked up.
     operation.require(caller)
     fields = operation.params.model_fields

@@ -43,7 +43,7 @@ T = TypeVar("T")
 INSTRUCTIONS = (
     "LCM keeps every message of every conversation word for word. lcm_grep searches; lcm_describe shows what a match "
     "covers and reads a message; lcm_expand opens a summary down to its messages; lcm_assemble returns the context to "
-    "send to a model; lcm_append stores messages. Name a conversation by its number or by its session. Errors are JSON "
+    "send to a model; lcm_append stores messages. Name a conversation by its number, id or session. Errors are JSON "
     "with code, detail, retryable and status."
 )
 

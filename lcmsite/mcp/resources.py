@@ -40,7 +40,7 @@ TEMPLATES = [
     ResourceTemplate(
         uri_template="lcm://conversations/{id}",
         name="conversations",
-        description="A conversation and its counters; the id is its number, or its session.",
+        description="A conversation and its counters; the id is its number, id (conv_7) or session.",
         mime_type=JSON,
     ),
     ResourceTemplate(
@@ -78,7 +78,7 @@ def list_page(cursor: str, caller: Caller) -> tuple[list[Resource], str | None]:
     found = perform(_OPERATIONS["lcm_list"], given, caller=caller)
     resources = [
         Resource(
-            uri=f"lcm://conversations/{each.conversation_id}",
+            uri=f"lcm://conversations/conv_{each.conversation_id}",
             name=without_surrogates(each.session_id),
             title=without_surrogates(each.title),
             mime_type=JSON,
@@ -121,7 +121,7 @@ PROMPTS = (
         arguments=[
             PromptArgument(name="question", description="The question to answer."),
             PromptArgument(
-                name="conversation_id", description="The conversation to search: its number or its session."
+                name="conversation_id", description="The conversation to search: its number, id or session."
             ),
         ],
     ),

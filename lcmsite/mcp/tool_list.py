@@ -11,6 +11,7 @@ from mcp_types import Tool, ToolAnnotations
 from conversations.content.lossless_values import NO_NUL
 from conversations.errors import Invalid
 from conversations.param_fields import MOST
+from conversations.store.conversation_names import HOW_TO_NAME
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.json_schema import Schema
 from lcmsite.catalogue.operation import Operation
@@ -81,11 +82,10 @@ def _params_schema(operation: Operation) -> Schema:
     whole = json_schema.of_params(operation.params, defaults=operation.defaults)
     for name, schema in json_schema.fields_of(operation.params).items():
         if json_schema.is_conversation(schema):
-            words = "The conversation: its number, or its session."
             is_required = name in whole["required"]
             whole["properties"][name] = {
                 **_CONVERSATION_SCHEMA,
-                "description": words if is_required else f"{words} Default: all of the workspace.",
+                "description": HOW_TO_NAME if is_required else f"{HOW_TO_NAME} Default: all of the workspace.",
             }
         elif json_schema.is_conversation(schema.get("items", {})):
             whole["properties"][name]["items"] = _CONVERSATION_SCHEMA

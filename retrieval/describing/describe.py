@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from compaction.llm.embeddings import EmbedderPolicy
 from compaction.models import CompactionRun
 from compaction.sources import withheld_in
-from conversations.content.lossless_values import is_storable
 from conversations.errors import NotFound
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
+from conversations.store.conversation_names import conversation_named
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.session_outlines import described_session
 from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline, way_up
@@ -48,11 +49,10 @@ def describe(id: str, *, scope: Scope) -> Description:
 
 def _found(id: str, scope: Scope) -> Description:
     found = named(id)
-    if found is not None:
+    if found is not None and found.kind is not ItemKind.CONVERSATION:
         return _described(found, scope)
-    conversation = _of_session(id, scope)
-    if conversation is not None:
-        return _conversation(conversation)
+    with suppress(NotFound):
+        return _conversation(scope.conversation(conversation_named(id, scope=scope)))
     if inside := names_in(id):
         return _described(inside[0], scope)
     raise NotFound(
@@ -79,14 +79,6 @@ def _described(found: Named, scope: Scope) -> Description:
 
 def _same(row: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
-
-
-def _of_session(session_id: str, scope: Scope) -> Conversation | None:
-    """The conversation of this session id; None unless exactly one is visible."""
-    if not is_storable(session_id):
-        return None
-    found = list(scope.narrow(Conversation.objects.filter(session_id=session_id))[:2])
-    return found[0] if len(found) == 1 else None
 
 
 def _summary(summary: Summary) -> Description:

@@ -46,9 +46,10 @@ def test_a_conversation_is_named_by_number_or_session(conversation):
 
     by_number = lcm("--json", "show", str(conversation.conversation_id)).json
     by_session = lcm("--json", "show", "s1").json
+    by_id = lcm("--json", "show", f"conv_{conversation.conversation_id}").json
     digits = lcm("--json", "show", f"session:{conversation.conversation_id + 1000}").json
 
-    assert by_number == by_session
+    assert by_number == by_session == by_id
     assert digits["session_id"] == str(conversation.conversation_id + 1000)
 
 

@@ -88,12 +88,31 @@ def test_a_conversation_is_named_by_its_session_too(harbour, agents, key):
     async def ask(client):
         by_number = await client.call_tool("lcm_status", {"conversation_id": harbour["conversation_id"]})
         by_session = await client.call_tool("lcm_status", {"conversation_id": "harbour"})
-        return by_number, by_session, await client.call_tool("lcm_status", {"conversation_id": "session:7"})
+        by_id = await client.call_tool("lcm_status", {"conversation_id": f"conv_{harbour['conversation_id']}"})
+        return by_number, by_session, by_id, await client.call_tool("lcm_status", {"conversation_id": "session:7"})
 
-    by_number, by_session, unknown = agents.do(key, ask)
+    by_number, by_session, by_id, unknown = agents.do(key, ask)
 
-    assert by_session.structured_content == by_number.structured_content
+    assert by_session.structured_content == by_number.structured_content == by_id.structured_content
     assert problem_in(unknown)["code"] == "not_found"
+
+
+def test_a_number_that_is_also_a_session_is_refused_before_anything_is_written(agents, pier_key, pier):
+    number = a_conversation(workspace=pier).conversation_id
+    other = a_conversation(session_id=str(number), workspace=pier).conversation_id
+
+    async def append(client):
+        messages = {"messages": [{"role": "user", "content": "hello"}]}
+        return [
+            await client.call_tool("lcm_append", {"conversation_id": named, **messages})
+            for named in (str(number), f"session:{number}")
+        ]
+
+    refused, appended = agents.do(pier_key, append)
+
+    assert problem_in(refused)["code"] == "invalid"
+    assert f"conv_{number} or session:{number}" in problem_in(refused)["detail"]
+    assert appended.structured_content["conversation_id"] == other
 
 
 def test_what_cannot_be_answered_is_refused_as_rest_refuses_it(harbour, agents, key):

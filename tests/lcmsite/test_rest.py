@@ -39,6 +39,7 @@ def test_a_conversation_is_opened_filled_and_read_back(api):
     assert [(message["seq"], message["content"], message["author"]) for message in listed] == [(1, "Ciao", "Ada")]
     assert listed[0]["created_at"] == "2026-01-31T11:00:00Z"
     assert api.get("conversations/find/", session_id="trip").body["title"] == "To Rome"
+    assert api.get(f"conversations/conv_{opened['conversation_id']}/messages/").body["items"] == listed
     assert api.get(f"messages/msg_{listed[0]['message_id']}/").body == listed[0]
 
 
