@@ -75,8 +75,8 @@ _VENDORS = {
     Format.ANTHROPIC: anthropic,
 }
 _KEY = "idempotency_key"
-# LCM's fields of a message that no vendor's format has, with the types of their values: a time as a number, for example,
-# is the vendor's own. The neutral format has all of these fields but the first.
+# LCM's fields of a message that no vendor's format has, with the types of their values: a time as a number, for
+# example, is the vendor's own. The neutral format has all of these fields but the first.
 _OWN_FIELDS: Mapping[str, type] = {_KEY: object, "created_at": str, "author": str, "metadata": dict}
 
 
