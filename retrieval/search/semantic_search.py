@@ -133,7 +133,7 @@ class SemanticSearch:
         return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
 
     def nearest(self) -> Nearest:
-        """Find the messages nearest to the question, each by its nearest passage, and rank them.
+        """Rank the messages nearest to the question, each by its nearest passage.
 
         Raises LcmError if the question has no vector, or the vectors cannot be read.
         """
