@@ -17,6 +17,7 @@ from django.utils.module_loading import module_has_submodule
 from django_huey import get_queue
 from huey import api as huey
 
+from lcmsite.connections import redis_problem
 from lcmsite.queues import QUEUES
 
 MINUTE = timedelta(minutes=1)
@@ -61,7 +62,9 @@ class Schedule:
 
 
 def read_schedule() -> Schedule:
-    """Read the periodic tasks of all rooms, and both queues."""
+    """Read the periodic tasks and both queues; Unavailable if Redis does not respond."""
+    if (problem := redis_problem()) is not None:
+        raise problem
     return Schedule(tasks=periodic_tasks(), queues=tuple(map(_queue, QUEUES)))
 
 

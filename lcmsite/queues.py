@@ -9,6 +9,8 @@ import psycopg
 
 QUEUES = ("compaction", "maintenance")
 
+# Above the second for which a waiting worker blocks.
+REDIS_TIMEOUT_SECONDS = 2
 # How long a stopping worker may take to finish its current task.
 SECONDS_TO_FINISH = 30
 
@@ -16,7 +18,7 @@ SECONDS_TO_FINISH = 30
 def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
     """Build the `DJANGO_HUEY` setting. Pure, as the settings module calls it."""
     if redis_url:
-        storage: dict[str, Any] = {"huey_class": "huey.PriorityRedisHuey", "url": redis_url}
+        storage: dict[str, Any] = {"huey_class": "huey.PriorityRedisHuey", "url": with_timeouts(redis_url)}
     else:
         # A migration creates the tables: a process that only reads settings must not write to the database.
         storage = {
@@ -47,6 +49,12 @@ def queue_settings(*, redis_url: str, threads: int) -> dict[str, Any]:
             for queue in QUEUES
         },
     }
+
+
+def with_timeouts(redis_url: str) -> str:
+    """Add timeouts to a URL of Redis; the client uses the URL's own, if it has any."""
+    options = f"socket_timeout={REDIS_TIMEOUT_SECONDS}&socket_connect_timeout={REDIS_TIMEOUT_SECONDS}"
+    return f"{redis_url}{'&' if '?' in redis_url else '?'}{options}"
 
 
 def _connect() -> "psycopg.Connection[Any]":

@@ -13,7 +13,7 @@ from django.core.checks import Error
 from lcmsite.embedded_postgres.location import DATABASE, PORT, ROLE, Location
 from lcmsite.environment import Environment, load_secret_key, secrets_in
 from lcmsite.ops.logs import log_what_python_prints, logging_settings, set_up_loggers
-from lcmsite.queues import queue_settings
+from lcmsite.queues import queue_settings, with_timeouts
 
 ENVIRONMENT = Environment.read(os.environ)
 DEPLOYMENT = ENVIRONMENT.deployment
@@ -221,7 +221,7 @@ DATABASES = {"default": _database()}
 CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": DEPLOYMENT.redis_url,
+        "LOCATION": [with_timeouts(DEPLOYMENT.redis_url)],
         "KEY_PREFIX": "lcm",
     }
     if DEPLOYMENT.redis_url

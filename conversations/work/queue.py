@@ -7,6 +7,7 @@ rows has the columns `state`, `run_after`, `leased_until`, `finished_at`, `fence
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ MAX_ATTEMPTS = 8
 # The delay of a job whose lock another process holds.
 BUSY_DELAY_SECONDS = 2.0
 MOST_WOKEN_AT_ONCE = 1000
+# How long no wake-up is tried after one has failed, because each attempt may wait for the queue's server.
+SECONDS_WITHOUT_WAKING = 10
 # How long finished rows are kept, and how many of the newest in each group are kept for ever: see `remove_finished`.
 KEPT_DAYS = 30
 KEPT_FOR_GOOD = 10
@@ -234,7 +237,13 @@ def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
     transaction.on_commit(partial(_enqueue, task, given, delay_seconds))
 
 
+_asleep_until = 0.0
+
+
 def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
+    global _asleep_until
+    if time.monotonic() < _asleep_until:
+        return
     for is_last in (False, True):
         try:
             if delay_seconds > 0:
@@ -244,6 +253,7 @@ def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
         except Exception as failure:
             # The queue keeps one connection; if its server was restarted, the second attempt opens a new one.
             if is_last:
+                _asleep_until = time.monotonic() + SECONDS_WITHOUT_WAKING
                 logger.warning("wake_up_failed", **given, error=type(failure).__name__)
         else:
             return

@@ -2,7 +2,8 @@
 
 The count is kept in Django's cache: in Redis if LCM_REDIS_URL is set, else in a database table. A process reserves
 requests in blocks, so that most requests need no cache access. All processes together never exceed the limit. If a key
-spreads its requests over several processes, it may be refused too early, by up to one block per process.
+spreads its requests over several processes, it may be refused too early, by up to one block per process. While the
+cache fails, each process counts alone: a key may then make as many requests in each of them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import math
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import pglock
+import structlog
 from django.conf import settings
 from django.core.cache import cache
 from prometheus_client import Counter
@@ -30,6 +31,10 @@ WINDOW_SECONDS = 60
 BLOCK = 1 / 100
 # Above this number of windows, all are dropped; each key then reserves a new block.
 MOST_WINDOWS = 10_000
+# How long a process counts alone after Redis has failed, because each attempt may wait for it.
+SECONDS_ALONE = 10
+logger = structlog.get_logger(__name__)
+
 RATE_LIMITED = Counter("lcm_rate_limited_total", "Requests refused because their key had made too many.")
 
 
@@ -72,9 +77,12 @@ class Window:
 
     limit: int
     # `reserved`: reserved by this process and not used yet. `unreserved`: not reserved by any process.
-    reserved: int = 0
-    unreserved: int = 1
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    reserved: int = field(default=0, init=False)
+    unreserved: int = field(init=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self.unreserved = self.limit
 
     def spend(self, name: str) -> bool:
         """Count one request; False if the limit is reached."""
@@ -89,6 +97,8 @@ class Window:
     def _reserve(self, name: str) -> None:
         block = max(1, int(self.limit * BLOCK))
         before = _add(name, block)
+        if before is None:
+            before = self.limit - self.unreserved
         self.reserved = min(block, max(0, self.limit - before))
         self.unreserved = max(0, self.limit - before - block)
 
@@ -104,6 +114,7 @@ class KeyThrottle(BaseThrottle):
 
 
 _windows: dict[tuple[int, int, int], Window] = {}
+_alone_until = 0.0
 
 
 def spend_one(api_key_id: int) -> Allowance | None:
@@ -133,13 +144,30 @@ def admit(authorization: str) -> tuple[Caller, Mapping[str, str]]:
     return caller, allowance.headers if allowance is not None else {}
 
 
-def _add(name: str, requests: int) -> int:
-    """Add to the shared count, and return the count before."""
-    # Redis adds atomically. Django's database cache reads, then writes, so it needs a lock.
-    with nullcontext() if settings.DEPLOYMENT.redis_url else pglock.advisory(f"lcm.{name}"):
-        cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
-        try:
-            return cache.incr(name, requests) - requests
-        except ValueError:
-            # The cache cannot be written, for example on a full disk: requests go on, and this process counts alone.
-            return 0
+def _add(name: str, requests: int) -> int | None:
+    """Add to the shared count; the count before, or None if the cache fails."""
+    if not settings.DEPLOYMENT.redis_url:
+        # Django's database cache reads, then writes, so it needs a lock.
+        with pglock.advisory(f"lcm.{name}"):
+            return _add_to_cache(name, requests)
+    # Imported here, so that a site without Redis does not load its client.
+    from redis import RedisError
+
+    global _alone_until
+    if time.monotonic() < _alone_until:
+        return None
+    try:
+        return _add_to_cache(name, requests)
+    except RedisError as failure:
+        _alone_until = time.monotonic() + SECONDS_ALONE
+        logger.warning("rate_limits_not_shared", error=type(failure).__name__)
+        return None
+
+
+def _add_to_cache(name: str, requests: int) -> int | None:
+    cache.add(name, 0, timeout=2 * WINDOW_SECONDS)
+    try:
+        return cache.incr(name, requests) - requests
+    except ValueError:
+        # The cache cannot be written, for example on a full disk.
+        return None

@@ -37,21 +37,18 @@ def alive(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """200 if requests can be served; otherwise 503 with a list of what is missing.
 
-    Jobs without a worker are only a warning: sending requests to another web process would not help.
+    Queues that do not respond and jobs without a worker are only warnings: messages are stored all the same, and
+    sending requests to another web process would not help.
     """
     missing = not_ready()
     answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
-    if not missing and (warnings := _worker_warnings()):
+    if not missing and (warnings := [*_queue_warnings(), *_worker_warnings()]):
         answer["warnings"] = warnings
     return JsonResponse(answer, status=503 if missing else 200)
 
 
 def not_ready() -> list[str]:
     """Sentences about what keeps the site from working; empty if it is ready."""
-    return [*_database_problems(), *_queue_problems()]
-
-
-def _database_problems() -> list[str]:
     # Do not use the pool: a probe would wait for a free connection for as long as a request may.
     try:
         with connect(connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
@@ -80,7 +77,7 @@ def _worker_warnings() -> list[str]:
     ]
 
 
-def _queue_problems() -> list[str]:
+def _queue_warnings() -> list[str]:
     is_away = redis_problem(timeout_seconds=CONNECT_TIMEOUT_SECONDS) is not None
     return ["Redis, where the queues are, cannot be reached"] if is_away else []
 

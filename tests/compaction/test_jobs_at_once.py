@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -22,7 +24,7 @@ from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
-from conversations.work.queue import MAX_ATTEMPTS
+from conversations.work.queue import MAX_ATTEMPTS, wake
 from integrity.scans import scan_due
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store
@@ -123,7 +125,8 @@ def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody
     assert queue.pending_count() == waiting + 1
 
 
-def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(committed_db, settings):
+def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(committed_db, settings, monkeypatch):
+    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     settings.LCM = {"model_token_budget": 1000}
     conversation_id = a_conversation().conversation_id
     messages = [NewMessage(Role.USER, LONG)] * 20
@@ -133,6 +136,20 @@ def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(com
 
     assert all(message.created for message in result.messages)
     assert list(jobs.QUEUE.due()) == [CompactionJob.objects.get(conversation_id=conversation_id)]
+
+
+def test_after_a_failed_wake_up_none_is_tried_for_a_while(monkeypatch, django_capture_on_commit_callbacks, db):
+    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
+    task = Mock(side_effect=ConnectionError)
+
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(3):
+            wake(task, job_id=1, delay_seconds=0.0)
+    monkeypatch.setattr("conversations.work.queue._asleep_until", time.monotonic())
+    with django_capture_on_commit_callbacks(execute=True):
+        wake(task, job_id=2, delay_seconds=0.0)
+
+    assert [call.kwargs["job_id"] for call in task.call_args_list] == [1, 1, 2, 2]
 
 
 @contextmanager

@@ -28,12 +28,18 @@ from tests.lcmsite.operating import PROJECT, free_port, own_environment, process
 
 
 @pytest.fixture
-def redis_url(tmp_path: Path) -> Iterator[str]:
+def redis_url(redis: tuple[str, psutil.Popen]) -> str:
+    return redis[0]
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[tuple[str, psutil.Popen]]:
+    """A server, and its address."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("redis-server is not installed")
     socket = tmp_path / "redis.sock"
-    server = subprocess.Popen(
+    server = psutil.Popen(
         [program, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", tmp_path],
         stdout=subprocess.DEVNULL,
     )
@@ -41,8 +47,8 @@ def redis_url(tmp_path: Path) -> Iterator[str]:
     while not socket.exists():
         assert time.monotonic() < deadline and server.poll() is None, "redis-server did not start"
         time.sleep(0.02)
-    yield f"unix://{socket}"
-    server.terminate()
+    yield f"unix://{socket}", server
+    server.kill()
     server.wait()
 
 

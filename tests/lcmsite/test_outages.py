@@ -13,7 +13,16 @@ from django.db import OperationalError, connection, transaction
 from lcmsite.ops.outages import is_outage
 from lcmsite.queues import QUEUES
 from tests.flows.processes import constants
-from tests.lcmsite.operating import EmbeddedDatabase, eventually, process_of, processes_of, until_ready
+from tests.lcmsite.operating import (
+    EmbeddedDatabase,
+    Site,
+    a_key_in,
+    end,
+    eventually,
+    process_of,
+    processes_of,
+    until_ready,
+)
 
 
 @pytest.mark.thorough
@@ -40,6 +49,29 @@ def test_a_killed_database_is_two_lines_in_each_workers_log(up, fresh_dir):
     of_queues = [event for event in _events(lines) if event.startswith("queue_")]
     assert sorted(of_queues) == ["queue_answers_again"] * 2 + ["queue_unavailable"] * 2
     assert processes_of(fresh_dir) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("outage", ["kill", "suspend"])
+def test_a_site_without_its_redis_stores_messages_and_says_so(up, data_dir, port, redis, outage):
+    url, server = redis
+    # Every append asks for a compaction, and every third request for the count that the processes share.
+    running = up(LCM_REDIS_URL=url, LCM_RATE_LIMIT="300", LCM_MODEL_TOKEN_BUDGET="1000")
+    until_ready(running)
+    site = Site(port, a_key_in(data_dir))
+    conversation_id = site.post("conversations/", {"session_id": outage})["conversation_id"]
+
+    getattr(server, outage)()
+    began = time.monotonic()
+    for _ in range(30):
+        messages = [{"role": "user", "content": "hello " * 50}] * 70
+        site.post(f"conversations/{conversation_id}/messages/", {"messages": messages})
+
+    took = time.monotonic() - began
+    assert json.loads(site.text("readyz"))["warnings"] == ["Redis, where the queues are, cannot be reached"]
+    end(running)
+    # A count and two attempts at a wake-up, once in ten seconds.
+    assert took < 15
 
 
 def _listening(data_dir):

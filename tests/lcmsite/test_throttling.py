@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from lcmsite.api import throttling
 from lcmsite.api.throttling import TooManyRequests, spend_one
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.http_app import RequestGuard
+from lcmsite.queues import REDIS_TIMEOUT_SECONDS, with_timeouts
+from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import counted_statements
 
@@ -26,7 +29,8 @@ NOON = 60 * 60 * 12.0
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The clock of the limits, which a test moves; counts of the test before are forgotten."""
     now = SimpleNamespace(moment=NOON)
-    monkeypatch.setattr(throttling, "time", SimpleNamespace(time=lambda: now.moment))
+    monkeypatch.setattr(throttling, "time", SimpleNamespace(time=lambda: now.moment, monotonic=lambda: now.moment))
+    monkeypatch.setattr(throttling, "_alone_until", 0.0)
     throttling._windows.clear()
     return now
 
@@ -92,6 +96,44 @@ def test_requests_are_allowed_while_the_cache_takes_no_writes(limited):
         cursor.execute("SET TRANSACTION READ ONLY")
 
     assert is_allowed(-1)
+
+
+@pytest.fixture
+def counted_in_redis(redis, limited, settings):
+    url, server = redis
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, redis_url=url)
+    backend = "django.core.cache.backends.redis.RedisCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": [with_timeouts(url)]}}
+    return server
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("outage", ["kill", "suspend"])
+def test_without_redis_appends_go_on_and_each_process_counts_alone(counted_in_redis, clock, outage):
+    key, conversation_id = an_api_key(), a_conversation().conversation_id
+    Api(key).get("conversations/")
+    getattr(counted_in_redis, outage)()
+    began = time.monotonic()
+
+    sent = [
+        Api(each).post(f"conversations/{conversation_id}/messages/", {"messages": [{"role": "user", "content": "hi"}]})
+        for each in (key, key, an_api_key(), key)
+    ]
+
+    assert [reply.status for reply in sent] == [201, 201, 201, 429]
+    assert time.monotonic() - began < 2 * REDIS_TIMEOUT_SECONDS
+
+
+@pytest.mark.django_db
+def test_processes_count_together_again_when_redis_is_back(counted_in_redis, clock):
+    counted_in_redis.suspend()
+    assert is_allowed(-1)
+    counted_in_redis.resume()
+    clock.moment += throttling.SECONDS_ALONE + 60
+
+    assert is_allowed(-1)
+
+    assert cache.get(f"requests:-1:{int(clock.moment // 60)}") == 1
 
 
 @pytest.mark.django_db

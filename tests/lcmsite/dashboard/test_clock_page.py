@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -83,6 +84,15 @@ def test_the_clock_is_shown_on_the_terminal_and_on_its_page(superuser):
 
     for each in periodic_tasks():
         assert each.does in told and each.does in page and each.schedule in told
+
+
+def test_redis_that_does_not_respond_is_named(superuser, settings, tmp_path):
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, redis_url=f"unix://{tmp_path}/no.sock")
+
+    refused, page = lcm("clock"), superuser.get(PAGE)
+
+    assert (refused.exit_code, "no.sock does not respond." in refused.err) == (6, True)
+    assert (page.status_code, "does not respond" in page.content.decode()) == (503, True)
 
 
 def test_the_clock_is_for_the_operator_and_superusers_alone(admin):
