@@ -74,6 +74,7 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
     _require_empty(directory)
     try:
         sweep_directories(directory.parent)
+        sweep_databases(_database())
         with unfinished(directory) as working:
             manifest = _write(working)
             if verify:
@@ -94,6 +95,11 @@ def _require_empty(directory: Path) -> None:
             raise Conflict(f"{directory} is not empty: a backup needs a directory of its own.")
     except OSError as refusal:
         raise Invalid(f"{directory} cannot be used: {refusal.strerror}.") from refusal
+
+
+def _database() -> Database:
+    connection.ensure_connection()
+    return Database.of(cast("psycopg.Connection[Any]", connection.connection))
 
 
 def _write(directory: Path) -> Manifest:
@@ -138,9 +144,7 @@ def _copy(uri: str, directory: Path) -> Piece | None:
 def _verify(directory: Path, manifest: Manifest) -> None:
     """Restore the backup into a trial database, and check that database."""
     manifest.require_whole(directory)
-    database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
-    sweep_databases(database)
-    with trial_database(database) as scratch:
+    with trial_database(_database()) as scratch:
         scratch.load(directory / DUMP)
         with scratch.connect() as restored:
             if count_holdings(restored) != manifest.holdings:
@@ -197,8 +201,7 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
     directory = directory.absolute()
     manifest = Manifest.read(directory)
     manifest.require_whole(directory)
-    connection.ensure_connection()
-    database = Database.of(cast("psycopg.Connection[Any]", connection.connection))
+    database = _database()
     _empty_database(database)
     database.load(directory / DUMP)
     _restore_files(directory, manifest)
