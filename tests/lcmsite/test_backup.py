@@ -125,6 +125,21 @@ def trials(database: Database) -> list[str]:
     return [name for (name,) in rows]
 
 
+def test_a_backup_is_on_disk_before_it_has_its_name(history, tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def note(handle: int) -> None:
+        synced.append((os.fstat(handle).st_ino, (tmp_path / "backup").exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+
+    of_it = [tmp_path / "backup", *(tmp_path / "backup").rglob("*")]
+    assert {(path.stat().st_ino, False) for path in of_it} <= set(synced)
+    assert synced[-1] == (tmp_path.stat().st_ino, True)
+
+
 def test_a_file_that_the_storage_has_lost_is_named(history, tmp_path):
     uri = LargeFileService.from_settings().store(conversation_id=history, content=b"lost").storage_uri
     default_storage.delete(uri)

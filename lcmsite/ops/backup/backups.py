@@ -83,7 +83,9 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
                 AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
             if directory.exists():
                 directory.rmdir()
+            _sync(working, *working.rglob("*"))
             working.rename(directory)
+            _sync(directory.parent)
     except OSError as refusal:
         raise Unavailable(f"The backup cannot be written to {directory}: {refusal.strerror or refusal}.") from refusal
     return BackupReport.of(directory, manifest, is_verified=verify)
@@ -95,6 +97,16 @@ def _require_empty(directory: Path) -> None:
             raise Conflict(f"{directory} is not empty: a backup needs a directory of its own.")
     except OSError as refusal:
         raise Invalid(f"{directory} cannot be used: {refusal.strerror}.") from refusal
+
+
+def _sync(*paths: Path) -> None:
+    """Sync files and directories, so that they survive a power failure."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _database() -> Database:
