@@ -24,6 +24,7 @@ needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not
 CONFIGURATION = """
 [databases]
 lcm = host={directory} port=5432 dbname=postgres user=lcm
+{more}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
@@ -64,10 +65,10 @@ def pooler(server: Path) -> Iterator[Callable[..., str]]:
     # It refuses root.
     as_account = Account.of_server(Path("/nowhere")).process_arguments()
 
-    def start(mode: str, *, size: int = 5, round_robin: int = 0) -> str:
+    def start(mode: str, *, size: int = 5, round_robin: int = 0, more: str = "") -> str:
         port, file = free_port(), server / "pgbouncer.ini"
         file.write_text(
-            CONFIGURATION.format(directory=server, port=port, mode=mode, size=size, round_robin=round_robin)
+            CONFIGURATION.format(directory=server, port=port, mode=mode, size=size, round_robin=round_robin, more=more)
         )
         started.append(subprocess.Popen([PGBOUNCER, "-q", file], cwd="/", stderr=subprocess.DEVNULL, **as_account))
         address = f"postgres://lcm@127.0.0.1:{port}/lcm"
@@ -127,3 +128,15 @@ def test_sessions_handed_out_by_a_pooler_are_good_enough(pooler, tmp_path):
     migrated = run_lcm(tmp_path, "migrate", LCM_DATABASE_URL=pooler("session"), LCM_LOG_LEVEL="ERROR")
 
     assert migrated.returncode == 0, migrated.stderr
+
+
+@needs_pgbouncer
+def test_a_backup_is_verified_through_a_pooler_that_knows_all_databases(server, pooler, tmp_path):
+    of_one, of_all = pooler("session"), pooler("session", more=f"* = host={server} port=5432 user=lcm")
+    run_lcm(tmp_path, "migrate", LCM_DATABASE_URL=of_one)
+
+    refused = run_lcm(tmp_path, "backup", str(tmp_path / "refused"), LCM_DATABASE_URL=of_one)
+    verified = run_lcm(tmp_path, "backup", str(tmp_path / "verified"), LCM_DATABASE_URL=of_all)
+
+    assert (refused.returncode, "With PgBouncer, use the server's own port" in refused.stderr) == (6, True)
+    assert verified.returncode == 0, verified.stderr

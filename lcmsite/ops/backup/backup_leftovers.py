@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from conversations.errors import Forbidden
+from conversations.errors import Forbidden, Unavailable
 from lcmsite.ops.backup.programs import Database
 
 _DIRECTORY = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished")
@@ -90,8 +90,17 @@ def trial_database(database: Database) -> Iterator[Database]:
                 "The database user may not create the database in which a backup is restored on trial: grant CREATEDB,"
                 " or leave the trial out with --unverified."
             ) from refusal
+        trial = database.named(name)
         try:
-            yield database.named(name)
+            try:
+                trial.connect().close()
+            except psycopg.OperationalError as refusal:
+                raise Unavailable(
+                    "The database in which a backup is restored on trial was created, but a connection to it fails."
+                    " With PgBouncer, use the server's own port, or add an entry `*` to [databases]; or leave the trial"
+                    " out with --unverified."
+                ) from refusal
+            yield trial
         finally:
             _drop(server, name)
 
