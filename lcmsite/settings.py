@@ -29,6 +29,8 @@ DATA_DIR = Path(DEPLOYMENT.data_dir).expanduser().absolute() if DEPLOYMENT.data_
 
 DEBUG = False
 ALLOWED_HOSTS = [host.strip() for host in DEPLOYMENT.allowed_hosts.split(",") if host.strip()]
+# Always allowed, for probes on this machine.
+ALLOWED_HOSTS += {"127.0.0.1"} - {*ALLOWED_HOSTS}
 
 try:
     SECRET_KEY = DEPLOYMENT.secret_key or load_secret_key(DATA_DIR)

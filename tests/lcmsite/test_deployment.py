@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import secrets
+import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +53,22 @@ def strict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
     own = {name: value for name, value in made.items() if name.startswith(("SECURE_", "SESSION_", "CSRF_", "ALLOWED_"))}
     with override_settings(**own):
         yield Client(headers={"host": "lcm.example"})
+
+
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1:8000", 200), ("lcm.example", 200), ("other.example", 400)])
+def test_a_probe_on_the_machine_needs_no_allowed_host(strict, host, status):
+    assert strict.get("/healthz", headers={"host": host}).status_code == status
+
+
+def test_the_container_has_every_file_that_the_code_links_to(tmp_path):
+    copied = re.findall(r"^COPY (?:\S+ )*?(\S+) (\1|\./)$", (PROJECT / "Containerfile").read_text(), re.MULTILINE)
+    for source in (source for source, target in copied if source == target):
+        shutil.copytree(PROJECT / source, tmp_path / source, symlinks=True)
+    packages = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+
+    links = [path for path in tmp_path.rglob("*") if path.is_symlink()]
+    assert links and [link for link in links if not link.exists()] == []
+    assert all((tmp_path / name.removesuffix("*")).is_dir() for name in packages["include"])
 
 
 def test_behind_tls_browsers_stay_with_it_and_cookies_go_over_it_alone(strict):
