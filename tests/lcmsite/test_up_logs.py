@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.lcmsite.operating import answers, eventually, process_of, processes_of, run_lcm, run_python
+from tests.lcmsite.operating import answers, end, eventually, process_of, processes_of, run_lcm, run_python, until_ready
 
 pytestmark = pytest.mark.thorough
 
@@ -77,3 +77,15 @@ def test_a_refusal_of_the_command_line_is_json_too(tmp_path):
 
     [refusal] = events(done.stderr)
     assert (done.returncode, refusal["code"]) == (2, "usage")
+
+
+def test_a_command_says_that_it_starts_a_server_of_its_own_and_not_beside_lcm_up(up, data_dir):
+    running = up("--no-web")
+    until_ready(running)
+    beside = run_lcm(data_dir, "check")
+    end(running)
+
+    alone = run_lcm(data_dir, "check")
+
+    assert "PostgreSQL" not in beside.stderr
+    assert f"Started LCM's own PostgreSQL in {data_dir}: no LCM_DATABASE_URL is set." in alone.stderr
