@@ -54,12 +54,36 @@ SELECT (pg_total_relation_size('messages') + pg_total_relation_size('message_par
        (SELECT coalesce(sum(byte_size), 0)::bigint FROM large_files WHERE erased_by_id IS NULL) AS files,
        pg_database_size(current_database())::bigint AS database
 
--- name: newest_findings
--- The newest finished report on the whole site, among the newest 1,000 reports of all.
-SELECT counts::text AS counts, extract(epoch FROM clock_timestamp() - finished_at)::float8 AS age_seconds
-FROM (SELECT * FROM integrity_reports ORDER BY started_at DESC LIMIT 1000) AS newest
-WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
-ORDER BY started_at DESC LIMIT 1
+-- name: open_findings
+-- For each invariant, the findings in the newest reports of each workspace and of the whole site, without those in
+-- conversations that a later check found clean. `site_codes` are the invariants of rows outside conversations.
+WITH newest AS (
+    SELECT report.report_id FROM workspaces CROSS JOIN LATERAL (
+        SELECT report_id FROM integrity_reports AS r
+        WHERE r.workspace_id = workspaces.workspace_id AND conversation_id IS NULL AND finished_at IS NOT NULL
+        ORDER BY started_at DESC LIMIT 1
+    ) AS report
+    UNION ALL
+    (SELECT report_id FROM integrity_reports
+     WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
+     ORDER BY started_at DESC LIMIT 1)
+)
+SELECT code, count(DISTINCT (found.conversation_id, target, detail)) AS findings
+FROM newest JOIN integrity_findings AS found USING (report_id)
+LEFT JOIN conversation_checks AS checked ON checked.conversation_id = found.conversation_id
+WHERE checked.is_clean IS NOT TRUE OR code = ANY(%(site_codes)s)
+GROUP BY code
+
+-- name: checks
+-- The conversations that their last check did not find clean, and the age of the newest report on the whole site. A
+-- site without such a report is as old as its tables.
+SELECT (SELECT count(*) FROM conversation_checks WHERE NOT is_clean) AS conversations_with_findings,
+       extract(epoch FROM clock_timestamp() - coalesce(
+           (SELECT finished_at FROM integrity_reports
+            WHERE workspace_id IS NULL AND conversation_id IS NULL AND finished_at IS NOT NULL
+            ORDER BY started_at DESC LIMIT 1),
+           (SELECT min(applied) FROM django_migrations)
+       ))::float8 AS report_age_seconds
 
 -- name: connections
 -- LCM's connections to the database, by state.

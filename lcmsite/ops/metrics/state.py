@@ -5,7 +5,6 @@ Every machine that shares a database reports the same values: use those of one m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +26,7 @@ logger = structlog.get_logger(__name__)
 # The statement timeout, after which these gauges are missing: monitoring must not burden the database.
 LONGEST_MS = 2_000
 _SQL = load("lcmsite/metrics.sql")
+_SITE_CODES = [invariant.code for invariant in INVARIANTS if invariant.of_the_site]
 
 
 class State(Collector):
@@ -102,16 +102,24 @@ def _storage() -> Iterator[GaugeMetricFamily]:
 
 
 def _integrity() -> Iterator[GaugeMetricFamily]:
-    found = _rows("newest_findings")
-    counts = json.loads(found[0]["counts"]) if found else {}
+    counts = {row["code"]: row["findings"] for row in _rows("open_findings", {"site_codes": _SITE_CODES})}
     yield _gauges(
         "lcm_integrity_findings",
-        "Findings of each invariant in the newest report of the whole site.",
+        "Findings of each invariant in the newest reports, without those that a later check found resolved.",
         "code",
         {invariant.code: counts.get(invariant.code, 0) for invariant in INVARIANTS},
     )
-    if found:
-        yield _gauge("lcm_integrity_report_age_seconds", "The age of that report.", found[0]["age_seconds"])
+    [found] = _rows("checks")
+    yield _gauge(
+        "lcm_conversations_with_findings",
+        "Conversations that their last check did not find clean.",
+        found["conversations_with_findings"],
+    )
+    yield _gauge(
+        "lcm_integrity_report_age_seconds",
+        "The age of the newest report of the whole site; without one, of the site.",
+        found["report_age_seconds"],
+    )
 
 
 def _connections() -> Iterator[GaugeMetricFamily]:
@@ -156,9 +164,9 @@ def _limit_statement_time() -> None:
         cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
+def _rows(name: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(_SQL[name])
+        cursor.execute(_SQL[name], values)
         names = [column.name for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

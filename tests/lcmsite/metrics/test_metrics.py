@@ -17,12 +17,17 @@ from compaction.engine import CompactionEngine
 from compaction.history.session_history import SessionHistory
 from compaction.models import CompactionJob, ModelEndpoint
 from conversations.models import Conversation
-from conversations.scope import Scope
+from conversations.scope import EVERYTHING, Scope
 from integrity.checker import IntegrityChecker
+from integrity.models import IntegrityReport
+from integrity.policy import IntegrityPolicy
+from integrity.scans import ScanWorker
+from integrity.types import ScanMode
 from lcmsite.access.keys import caller_of
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.tool_list import TOOLS
 from tests.factories import a_conversation, a_workspace
+from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.exposed import ANSWERED, Exposed
 from tests.statements import counted_statements
@@ -128,7 +133,67 @@ def test_a_finding_of_the_whole_site_is_told_by_its_code(compacted):
     told = exposed()
 
     assert told.by("lcm_integrity_findings", "code") == {("counters_are_recounts",): 1}
+    assert told.of("lcm_conversations_with_findings") == 1
     assert told.of("lcm_integrity_report_age_seconds") < 3600
+
+
+def test_a_finding_of_the_night_is_shown_until_a_check_of_its_conversation_is_clean(compacted, monkeypatch):
+    monkeypatch.setattr("integrity.tasks.scan_conversations", lambda **_: None)
+    Conversation.objects.filter(pk=compacted.pk).update(total_tokens=0)
+    policy = replace(IntegrityPolicy(), scan_interval_minutes=0, full_scan_hour=3)
+    worker = ScanWorker(policy, sleep=lambda seconds: None)
+    replace(worker, now=lambda: timezone.now().replace(hour=3)).sweep()
+    while worker.work():
+        pass
+
+    found = exposed()
+    IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL)
+    found_again = exposed()
+    Conversation.objects.filter(pk=compacted.pk).update(total_tokens=compacted.total_tokens)
+    IntegrityChecker.from_settings().run(conversation_id=compacted.pk)
+    resolved = exposed()
+
+    assert IntegrityReport.objects.filter(workspace=None, conversation=None, conversations_checked=0).exists()
+    assert found.by("lcm_integrity_findings", "code") == {("counters_are_recounts",): 1}
+    assert found_again.by("lcm_integrity_findings", "code") == {("counters_are_recounts",): 1}
+    assert resolved.by("lcm_integrity_findings", "code") == {}
+    assert [each.of("lcm_conversations_with_findings") for each in (found, found_again, resolved)] == [1, 1, 0]
+
+
+def test_a_finding_outside_conversations_is_shown_once_until_the_next_report_of_its_scope(compacted):
+    breaking("UPDATE workspaces SET name = 'renamed' WHERE workspace_id = %s", compacted.workspace_id)
+    for scope in (EVERYTHING, Scope(compacted.workspace_id)):
+        IntegrityChecker.from_settings(scope).run()
+
+    assert exposed().by("lcm_integrity_findings", "code") == {("site_rows_match_their_seals",): 1}
+
+
+def test_the_report_of_the_site_is_found_behind_any_number_of_reports_of_workspaces(compacted):
+    for scope in (EVERYTHING, Scope(compacted.workspace_id)):
+        IntegrityChecker.from_settings(scope).run()
+    newest = IntegrityReport.objects.get(workspace=compacted.workspace_id)
+    IntegrityReport.objects.bulk_create(
+        IntegrityReport(
+            report_id=f"report_{number}",
+            workspace_id=newest.workspace_id,
+            mode=newest.mode,
+            started_at=newest.started_at,
+            finished_at=newest.finished_at,
+        )
+        for number in range(1_000)
+    )
+    yesterday = timezone.now() - timedelta(days=1)
+    IntegrityReport.objects.filter(workspace=None).update(finished_at=yesterday)
+
+    assert 86_400 <= exposed().of("lcm_integrity_report_age_seconds") < 90_000
+
+
+@pytest.mark.django_db
+def test_a_site_that_was_never_checked_is_as_old_as_its_tables():
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_migrations SET applied = applied - interval '2 days'")
+
+    assert exposed().of("lcm_integrity_report_age_seconds") > 2 * 86_400
 
 
 @pytest.mark.django_db
@@ -173,7 +238,7 @@ def test_a_scrape_costs_few_statements_however_much_there_is(compacted):
     with counted_statements() as statements:
         exposed()
 
-    assert len(statements) <= 10
+    assert len(statements) <= 12
 
 
 @pytest.mark.django_db
