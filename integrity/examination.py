@@ -39,10 +39,14 @@ class Examination:
     messages: int = 0
 
     def check(self, batch: Mapping[int, int]) -> None:
-        """Check a batch: a mapping of conversation ids to their numbers of messages."""
+        """Check a batch: a mapping of conversation ids to their numbers of messages.
+
+        A batch with findings is checked thoroughly: a sample would not show whether they are resolved.
+        """
+        thorough = self.thorough or ConversationCheck.objects.filter(pk__in=batch, is_clean=False).exists()
         for invariant in self.invariants:
             if not invariant.of_the_site:
-                self._add(invariant.code, partial(invariant.check, list(batch), thorough=self.thorough))
+                self._add(invariant.code, partial(invariant.check, list(batch), thorough=thorough))
         self.conversations += len(batch)
         self.messages += sum(batch.values())
 
