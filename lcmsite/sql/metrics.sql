@@ -85,6 +85,17 @@ SELECT (SELECT count(*) FROM conversation_checks WHERE NOT is_clean) AS conversa
            (SELECT min(applied) FROM django_migrations)
        ))::float8 AS report_age_seconds
 
+-- name: recent_runs
+-- The newest 1,000 compaction runs of the last hour by outcome, and their summaries by level.
+WITH runs AS (
+    SELECT run_id, conversation_id, started_at, outcome FROM compaction_runs
+    WHERE started_at > clock_timestamp() - interval '1 hour' ORDER BY started_at DESC, run_id DESC LIMIT 1000
+)
+SELECT 'outcome' AS label, outcome AS value, count(*) FROM runs GROUP BY outcome
+UNION ALL
+SELECT 'level', level, count(*) FROM runs JOIN summaries USING (conversation_id, run_id)
+WHERE created_at >= started_at GROUP BY level
+
 -- name: connections
 -- LCM's connections to the database, by state.
 SELECT CASE WHEN state LIKE 'idle in transaction%' THEN 'idle in transaction' ELSE state END AS state, count(*)

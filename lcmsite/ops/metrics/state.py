@@ -16,8 +16,10 @@ from prometheus_client.registry import Collector
 
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.llm.types import BreakerState, EndpointRecord
+from compaction.types import Outcome
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.sql import load
+from conversations.types import Level
 from integrity.invariants import INVARIANTS
 from lcmsite.gateway.recording.exchange_spool import Spool
 
@@ -36,7 +38,7 @@ class State(Collector):
         try:
             with transaction.atomic():
                 _limit_statement_time()
-                families = [*_memory(), *_jobs(), *_storage(), *_integrity(), *_connections()]
+                families = [*_memory(), *_jobs(), *_recent_runs(), *_storage(), *_integrity(), *_connections()]
             families += _models(ModelEndpoints.from_settings().list_endpoints())
         except Error as failure:
             logger.warning("metrics_incomplete", error=type(failure).__name__)
@@ -91,6 +93,22 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
         "How long the oldest due job has been waiting for a worker; it grows if there is no worker.",
         "queue",
         {row["queue"]: waiting.get(row["queue"], 0.0) for row in queues},
+    )
+
+
+def _recent_runs() -> Iterator[GaugeMetricFamily]:
+    found = {(row["label"], row["value"]): row["count"] for row in _rows("recent_runs")}
+    yield _gauges(
+        "lcm_recent_runs",
+        "The newest 1,000 compaction runs of the last hour, by outcome.",
+        "outcome",
+        {each.value: found.get(("outcome", each.value), 0) for each in Outcome},
+    )
+    yield _gauges(
+        "lcm_recent_summaries",
+        "The summaries of these runs, by level of escalation.",
+        "level",
+        {each.value: found.get(("level", each.value), 0) for each in Level},
     )
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from compaction.engine import CompactionEngine
 from compaction.history.session_history import SessionHistory
-from compaction.models import CompactionJob, ModelEndpoint
+from compaction.models import CompactionJob, CompactionRun, ModelEndpoint
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from integrity.checker import IntegrityChecker
@@ -99,6 +99,22 @@ def test_jobs_are_counted_by_queue_and_state_and_the_oldest_due_one_is_told(comp
     }
     assert told.of("lcm_job_oldest_seconds", queue="compaction") >= 600
     assert told.of("lcm_job_oldest_seconds", queue="integrity") < 600
+
+
+def test_runs_of_the_last_hour_are_counted_by_outcome_and_their_summaries_by_level(compacted):
+    now = timezone.now()
+    CompactionRun.objects.bulk_create(
+        CompactionRun(
+            run_id=f"run_{number}", conversation=compacted, reason="manual", outcome="failed", started_at=started_at,
+            tokens_before=0, tokens_after=0,
+        )
+        for number, started_at in enumerate((now - timedelta(minutes=59), now - timedelta(minutes=61)))
+    )  # fmt: skip
+
+    told = exposed()
+
+    assert told.by("lcm_recent_runs", "outcome") == {("compacted",): 1, ("failed",): 1}
+    assert told.by("lcm_recent_summaries", "level") == {("normal",): compacted.summaries.count()}
 
 
 @pytest.mark.django_db
