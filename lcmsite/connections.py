@@ -28,6 +28,24 @@ SHARED_SESSIONS = (
 # Matches the server's own message, without the text of the client library, which repeats the whole address.
 _REFUSAL = re.compile(r"FATAL:\s+(.*)")
 
+# Short reasons for failed connections, without names and addresses, by a pattern for the text of the error: it has no
+# code.
+_REASONS = {
+    r"authentication failed|no password|no pg_hba|role .* does not exist|not permitted to log in": "login refused",
+    r"session is read-only": "no writes accepted",
+    r"starting up|shutting down": "starting or stopping",
+    r"too many|remaining connection slots|no more connections": "too many connections",
+    r"database .* does not exist": "unknown database",
+    r"resolve host|translate host name": "unknown host name",
+    r"timeout|timed out": "timeout",
+    r"refused|No such file": "connection refused",
+}
+
+
+def reason_of(failure: Exception) -> str:
+    """A short reason why a connection failed, in brackets; empty if unknown."""
+    return next((f" ({reason})" for text, reason in _REASONS.items() if re.search(text, str(failure))), "")
+
 
 def embedded_database() -> EmbeddedPostgres:
     """The embedded PostgreSQL server, for sites without LCM_DATABASE_URL."""
@@ -68,7 +86,8 @@ def _database_problem() -> LcmError | None:
         return Unavailable(f"{where} cannot be started: {failure}")
     except (psycopg.Error, OSError) as failure:
         refused = _REFUSAL.search(str(failure))
-        return Unavailable(f"{where} {f'refuses: {refused[1]}' if refused else 'does not respond'}.")
+        why = f"refuses: {refused[1]}" if refused else f"does not respond{reason_of(failure)}"
+        return Unavailable(f"{where} {why}.")
     if version < OLDEST:
         return Invalid(f"{where} is PostgreSQL {version}; LCM needs {OLDEST} or newer.", code="misconfigured")
     if is_pooled:

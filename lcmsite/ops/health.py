@@ -1,9 +1,12 @@
 """Health endpoints: whether the process is alive, and ready. They need no key."""
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import psycopg
+import structlog
+from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -11,15 +14,18 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from conversations.sql import load
-from lcmsite.connections import connect, redis_problem
+from lcmsite.connections import connect, reason_of, redis_problem
 from lcmsite.embedded_postgres.binaries import OLDEST
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
+
+logger = structlog.get_logger(__name__)
 
 # Short, so that a probe gets an answer even if a firewall drops every packet.
 CONNECT_TIMEOUT_SECONDS = 2
 # If a due job waits longer, there is no worker: a lost wake-up would be replaced within a minute.
 LONGEST_JOB_WAIT_SECONDS = 300
 
+_ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
 
 
@@ -41,6 +47,8 @@ def ready(request: HttpRequest) -> JsonResponse:
     sending requests to another web process would not help.
     """
     missing = not_ready()
+    if missing:
+        logger.warning("not_ready", missing=missing)
     answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
     if not missing and (warnings := [*_queue_warnings(), *_worker_warnings()]):
         answer["warnings"] = warnings
@@ -58,9 +66,20 @@ def not_ready() -> list[str]:
             if connection.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
                 return ["the database is empty: run `lcm up` or `manage.py migrate`"]
             applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
-    except (psycopg.Error, EmbeddedPostgresError, OSError):
-        return ["the database cannot be reached"]
-    return [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
+            is_read_only = connection.execute("SHOW transaction_read_only").fetchone() == ("on",)
+    except (psycopg.Error, EmbeddedPostgresError, OSError) as failure:
+        return [f"the database cannot be reached{reason_of(failure)}"]
+    problems = [f"migration {app}.{name} is not applied" for app, name in sorted(_migrations() - applied)]
+    problems += [f"migration {name} is newer than this code" for name in newer_migrations(applied)]
+    # The embedded server is read-only while its disk is nearly full. No other server could take the reads.
+    if is_read_only and not settings.EMBEDDED_DATABASE:
+        problems.append("the database accepts no writes: it is a standby, or was made read-only")
+    return problems
+
+
+def newer_migrations(applied: Iterable[tuple[str, str]]) -> list[str]:
+    """Name LCM's applied migrations that are not in this code."""
+    return sorted(f"{app}.{name}" for app, name in set(applied) - _migrations() if app in _ROOMS)
 
 
 def _worker_warnings() -> list[str]:

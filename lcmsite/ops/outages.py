@@ -1,4 +1,4 @@
-"""Log one line when a queue's server stops responding, one when it is back.
+"""Log an outage of a queue's server as its start, its reasons and its end.
 
 Without this, the queue's loop would log a traceback at every attempt during the outage. No work is lost meanwhile: jobs
 are rows in the database, and the loop goes on trying.
@@ -22,7 +22,7 @@ _DISK_FULL = "53100"
 
 
 class OncePerOutage(logging.Filter):
-    """Replaces the log records of an outage by one line at its start and its end."""
+    """Replaces the log records of an outage by its start, reasons and end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,11 +49,15 @@ class OncePerOutage(logging.Filter):
 
         # Threads notice their broken connections one by one, the last one when its wait for the pool times out.
         seconds_of_quiet = settings.DEPLOYMENT.pool_timeout_seconds + 1.0
+        reason = ""
         while True:
             time.sleep(SECONDS_BETWEEN_TRIES)
             try:
                 require_servers(with_our_own=True)
-            except LcmError:
+            except LcmError as refusal:
+                if refusal.detail != reason:
+                    reason = refusal.detail
+                    logger.error("server_unavailable", reason=reason)
                 continue
             with self._changing:
                 if time.monotonic() - self._failed_at >= seconds_of_quiet:

@@ -14,6 +14,11 @@ FROM (
 WHERE run_after <= clock_timestamp() AND (state = 'queued' OR leased_until < clock_timestamp())
 GROUP BY queue
 
+-- name: begin
+-- Set a statement timeout for the transaction, and return whether it may write.
+SELECT set_config('statement_timeout', %(timeout)s, true),
+       NOT current_setting('transaction_read_only')::boolean AS is_writable
+
 -- name: memory
 -- All conversations together: their messages, and what their active contexts hold.
 SELECT count(*) AS conversations,

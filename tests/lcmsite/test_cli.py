@@ -207,7 +207,7 @@ def test_a_database_that_does_not_answer_is_unavailable_and_named(tmp_path):
     assert refused.returncode == 6
     problem = json.loads(refused.stderr)
     assert problem["code"] == "unavailable"
-    assert problem["detail"] == "LCM_DATABASE_URL: the database at 127.0.0.1:1 does not respond."
+    assert problem["detail"] == "LCM_DATABASE_URL: the database at 127.0.0.1:1 does not respond (connection refused)."
 
 
 def test_the_version_is_that_of_the_package(capsys):

@@ -1,15 +1,19 @@
 """What a worker's log says while the server of its queues is away: that it is, once, and that it is back, once."""
 
 import json
+import logging
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import psycopg
 import pytest
 import redis
 from django.db import OperationalError, connection, transaction
 
+from conversations.errors import Unavailable
+from lcmsite.ops import outages
 from lcmsite.ops.outages import is_outage
 from lcmsite.queues import QUEUES
 from tests.flows.processes import constants
@@ -84,6 +88,26 @@ def _listening(data_dir):
 
 def _events(lines):
     return [json.loads(line)["event"] for line in lines]
+
+
+def test_each_reason_of_an_outage_is_one_line(monkeypatch, settings, caplog):
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, pool_timeout_seconds=-1)
+    monkeypatch.setattr(outages, "SECONDS_BETWEEN_TRIES", 0)
+    answers = iter([Unavailable("login refused"), Unavailable("login refused"), Unavailable("away"), None])
+
+    def answer(**_: object) -> None:
+        if (refusal := next(answers)) is not None:
+            raise refusal
+
+    monkeypatch.setattr("lcmsite.connections.require_servers", answer)
+    ended = psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+    record = logging.LogRecord("huey", logging.ERROR, "", 0, "", (), (type(ended), ended, None))
+
+    assert not outages.OncePerOutage().filter(record)
+
+    eventually(lambda: "queue_answers_again" in caplog.text)
+    reasons = [line.msg["reason"] for line in caplog.records if line.msg["event"] == "server_unavailable"]
+    assert reasons == ["login refused", "away"]
 
 
 def test_a_refused_connection_is_an_outage():

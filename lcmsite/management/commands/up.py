@@ -26,6 +26,7 @@ from lcmsite.connections import embedded_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 from lcmsite.gateway.recording.exchange_spool import Spool, SpoolInUse
+from lcmsite.ops.health import newer_migrations
 from lcmsite.ops.logs import log_file, rotate, tail
 from lcmsite.ops.metrics.directory import shared_metrics
 from lcmsite.ops.shell_commands import manage_py
@@ -126,6 +127,10 @@ class Command(BaseCommand):
         """Migrate the database, and create the default workspace."""
         with _exclusive("lcm.migrations"):
             executor = MigrationExecutor(connection)
+            if newer := newer_migrations(executor.loader.applied_migrations):
+                raise CommandError(
+                    f"The database is newer than this code: upgrade the code. It lacks {', '.join(newer)}."
+                )
             if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
                 self._print_line("Making the tables of a new database ..." if len(plan) > 1 else "Migrating ...")
                 verbosity = 0 if settings.LOGS_ONLY_JSON else 1

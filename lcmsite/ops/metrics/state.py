@@ -37,13 +37,13 @@ class State(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         try:
             with transaction.atomic():
-                _limit_statement_time()
+                is_writable = _limit_statement_time()
                 families = [*_memory(), *_jobs(), *_recent_runs(), *_storage(), *_integrity(), *_connections()]
             families += _models(ModelEndpoints.from_settings().list_endpoints())
         except Error as failure:
             logger.warning("metrics_incomplete", error=type(failure).__name__)
-            families = []
-        yield _gauge("lcm_database_up", "Whether the database answered for the other gauges in time.", bool(families))
+            families, is_writable = [], False
+        yield _gauge("lcm_database_up", "Whether the database answers in time, and accepts writes.", is_writable)
         yield _gauge(
             "lcm_pool_connections_limit", "The most connections each process keeps.", settings.DEPLOYMENT.pool_size
         )
@@ -177,9 +177,10 @@ def _models(endpoints: Iterable[EndpointRecord]) -> list[GaugeMetricFamily]:
     ]
 
 
-def _limit_statement_time() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(LONGEST_MS)])
+def _limit_statement_time() -> bool:
+    """Set the timeout for this transaction; returns whether it could write."""
+    [row] = _rows("begin", {"timeout": str(LONGEST_MS)})
+    return bool(row["is_writable"])
 
 
 def _rows(name: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

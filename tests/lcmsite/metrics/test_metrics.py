@@ -272,6 +272,17 @@ def test_without_a_database_the_counts_are_still_told(monkeypatch):
 
 
 @pytest.mark.django_db
+def test_a_database_that_accepts_no_writes_is_not_up_and_the_gauges_are_there():
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+
+    told = exposed()
+
+    assert told.of("lcm_database_up") == 0
+    assert "lcm_context_tokens_total" in told.samples
+
+
+@pytest.mark.django_db
 class TestWhoIsTold:
     def test_programs_on_this_machine_where_no_token_is_set(self):
         assert Client(REMOTE_ADDR="127.0.0.1").get("/metrics").status_code == 200
