@@ -17,6 +17,7 @@ from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb, waiting
 from lcmsite.effective_settings import EffectiveSettings, settings_in_force
 from lcmsite.ops.backup.backups import back_up, restore
+from lcmsite.ops.health import site_health
 from lcmsite.periodic_tasks import read_schedule
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
@@ -34,6 +35,15 @@ def show_settings(session: Session, arguments: Namespace) -> Any:
     set NAME_FILE to the file's path. README.md says what each setting does.
     """
     return EffectiveSettings(settings_in_force())
+
+
+@verb("health", for_operator=True)
+def show_health(session: Session, arguments: Namespace) -> Any:
+    """Show whether database, Redis and workers can be used from this machine.
+
+    A web server responds with the same at `/readyz`. The exit status is 1 if something is missing.
+    """
+    return site_health()
 
 
 @verb("clock", for_operator=True)

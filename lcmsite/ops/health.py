@@ -1,6 +1,7 @@
 """Health endpoints: whether the process is alive, and ready. They need no key."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,20 @@ _ROOMS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
 _WAITING_JOBS = load("lcmsite/metrics.sql")["waiting_jobs"]
 
 
+@dataclass(frozen=True)
+class SiteHealth:
+    """What keeps the site from working; warnings are looked for if nothing does."""
+
+    status: str
+    missing: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether requests can be served."""
+        return not self.missing
+
+
 @csrf_exempt
 @never_cache
 @require_safe
@@ -46,13 +61,20 @@ def ready(request: HttpRequest) -> JsonResponse:
     Queues that do not respond and jobs without a worker are only warnings: messages are stored all the same, and
     sending requests to another web process would not help.
     """
+    health = site_health()
+    if health.missing:
+        logger.warning("not_ready", missing=health.missing)
+    answer: dict[str, Any] = {"status": health.status, "missing": health.missing}
+    if health.warnings:
+        answer["warnings"] = health.warnings
+    return JsonResponse(answer, status=200 if health.is_clean else 503)
+
+
+def site_health() -> SiteHealth:
+    """Examine the database, Redis and the queues."""
     missing = not_ready()
-    if missing:
-        logger.warning("not_ready", missing=missing)
-    answer: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": missing}
-    if not missing and (warnings := [*_queue_warnings(), *_worker_warnings()]):
-        answer["warnings"] = warnings
-    return JsonResponse(answer, status=503 if missing else 200)
+    warnings = () if missing else (*_queue_warnings(), *_worker_warnings())
+    return SiteHealth("not ready" if missing else "ready", tuple(missing), warnings)
 
 
 def not_ready() -> list[str]:

@@ -16,6 +16,7 @@ from lcmsite.connections import connect, reason_of
 from lcmsite.management.commands.up import Command
 from lcmsite.ops.health import not_ready
 from tests.factories import a_conversation
+from tests.lcmsite.callers import lcm
 
 
 def test_a_living_process_says_so_without_a_database(client):
@@ -122,6 +123,16 @@ def test_a_database_that_is_away_or_empty_is_told(monkeypatch, name, said):
     [missing] = not_ready()
 
     assert said in missing
+
+
+@pytest.mark.django_db
+def test_the_command_line_shows_the_same_with_an_exit_status(monkeypatch):
+    ready = lcm("--json", "health")
+    monkeypatch.setitem(connections["default"].settings_dict, "PORT", "1")
+    away = lcm("--json", "health")
+
+    assert (ready.exit_code, ready.json) == (0, {"status": "ready", "missing": [], "warnings": []})
+    assert (away.exit_code, away.json["missing"]) == (1, ["the database cannot be reached (connection refused)"])
 
 
 @pytest.mark.django_db
