@@ -89,7 +89,8 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
     last line is left for the next run.
 
     With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found in their directories, and
-    aider's below each --directory. Later runs read only what has changed.
+    aider's below each --directory. Later runs read only what has changed. If a file is refused, the others are still
+    imported, and the exit status is 1.
     """
     if arguments.discover or arguments.file is None:
         if not arguments.discover or arguments.file or arguments.session or arguments.format or arguments.compact:

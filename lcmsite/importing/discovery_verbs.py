@@ -63,7 +63,10 @@ def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
             )
         if not Confirm.ask("Import all of them?", console=console):
             return FoundReport(found)
-    return _sweeper(scope).sweep(files)
+    result = _sweeper(scope).sweep(files)
+    if result.refused:
+        print(f"{len(result.refused):,} of {len(files):,} files refused", file=sys.stderr)  # noqa: T201
+    return result
 
 
 @verb(
@@ -76,7 +79,8 @@ def watch(session: Session, arguments: Namespace) -> Sweep:
     """Import new messages of all agents on this machine, until stopped.
 
     A changed file is read when it has not been written to for some seconds. SIGINT or SIGTERM ends the command after
-    the current file; it then reports what was stored. For the known agents, see `lcm import --discover`.
+    the current file; it then reports what was stored. The exit status is 1 if the last scan refused a file. For the
+    known agents, see `lcm import --discover`.
     """
     if not 0 < arguments.seconds <= threading.TIMEOUT_MAX:
         raise Invalid("--seconds must be a positive number.")

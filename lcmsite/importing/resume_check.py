@@ -15,6 +15,7 @@ from conversations.content.flattening import flattened
 from conversations.errors import Conflict
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
+from conversations.store.injected import without_injected
 from conversations.store.read import seqs_of_keys
 from lcmsite.importing.history import KEYS_BEGIN, Entry
 
@@ -63,6 +64,9 @@ class _Session:
                     f"is stored already. {_WHAT_TO_DO}"
                 )
             self.stored_until = max(self.stored_until, seq)
+            return
+        if not without_injected([entry.message]).messages:
+            # LCM injected the whole message, so it is never stored.
             return
         if not self.first_new:
             self.first_new = entry.where

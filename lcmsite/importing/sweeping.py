@@ -42,6 +42,11 @@ class Sweep:
     stored_before: int = 0
     refused: list[Refused] = field(default_factory=list)
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether no file was refused."""
+        return not self.refused
+
     def after(self, before: Sweep) -> Sweep:
         """Return the sums of both sweeps, with `unchanged` and `refused` of this one."""
         return replace(

@@ -49,9 +49,9 @@ def put(home: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def discovered(home: Path, *more: str):
+def discovered(home: Path, *more: str, exit_code: int = 0):
     found = lcm("--json", "import", "--discover", "--directory", str(home / "boats"), *more)
-    assert found.exit_code == 0, found.err
+    assert found.exit_code == exit_code, found.err
     return found.json
 
 
@@ -103,8 +103,10 @@ def test_sessions_of_subagents_of_codex_are_children_although_they_ended_first(c
 def test_a_file_that_is_refused_is_named_and_stops_no_other(codex_home):
     put(codex_home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
 
-    [refused] = discovered(codex_home, "--yes")["refused"]
+    [refused] = discovered(codex_home, "--yes", exit_code=1)["refused"]
+    shown = lcm("import", "--discover", "--directory", str(codex_home / "boats"), "--yes")
 
+    assert (shown.exit_code, "1 of 2 files refused" in shown.err) == (1, True), shown.out + shown.err
     assert refused["file"].endswith("rollout-0.jsonl") and refused["code"] == "malformed_history"
     assert Conversation.objects.get().session_id == "codex-1"
 
