@@ -7,6 +7,7 @@ the summary in one transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from compaction.background import jobs
@@ -17,7 +18,8 @@ from compaction.run import Run, abandon_runs, compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
-from conversations.errors import NotFound
+from conversations.errors import Invalid, NotFound
+from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
 from conversations.store.pages import after_row, if_given
@@ -47,6 +49,19 @@ class CompactionEngine:
         )
         run = None if last is None else last.as_record()
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
+
+    def set_budget(self, conversation: Conversation, tokens: int) -> None:
+        """Set the token budget of the conversation's model, and compact if it is reached.
+
+        A budget that no compaction can satisfy is ignored.
+        """
+        if self.policy.overridden(conversation.overrides).model_token_budget == tokens:
+            return
+        overrides = conversation.overrides | {"model_token_budget": tokens}
+        with suppress(Invalid):
+            self.store.configure_conversation(conversation_id=conversation.pk, overrides=overrides)
+            if self.policy.overridden(overrides).needs_compaction(conversation.counters):
+                jobs.request(conversation_id=conversation.pk, reason=Reason.THRESHOLD)
 
     def request(self, *, conversation_id: int, reason: Reason = Reason.MANUAL) -> JobRecord:
         """Queue a background compaction, or return the job that is queued already."""

@@ -8,6 +8,7 @@ from typing import Self
 
 from django.db import transaction
 
+from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
 from conversations.content.lossless_values import require_names
 from conversations.errors import StaleHead
@@ -37,10 +38,13 @@ class Turns:
 
     branches: Branches
     assembler: ContextAssembler
+    engine: CompactionEngine
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> Self:
-        return cls(Branches.from_settings(scope), ContextAssembler.from_settings(scope))
+        return cls(
+            Branches.from_settings(scope), ContextAssembler.from_settings(scope), CompactionEngine.from_settings(scope)
+        )
 
     def turn(
         self,
@@ -60,8 +64,9 @@ class Turns:
 
         `head_seq` first moves the head to that message, to edit a turn or to answer it again. `idempotency_key` is a
         key for the whole turn: each message without a key of its own gets one derived from it. A repeated turn then
-        stores nothing, moves nothing and returns the present context. The errors are those of `append`, `rewind` and
-        `assemble`; any error rolls everything back.
+        stores nothing, moves nothing and returns the present context. A given `budget`, less `reserve`, becomes the
+        conversation's `model_token_budget`, by which compaction is decided. The errors are those of `append`, `rewind`
+        and `assemble`; any error rolls everything back.
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)
@@ -78,6 +83,8 @@ class Turns:
                     )
                 if head_seq is not None:
                     self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
+            if budget is not None:
+                self.engine.set_budget(conversation, budget - reserve)
             if new:
                 appended = store.append_messages(conversation_id=conversation_id, messages=new)
             context = self.assembler.assemble(

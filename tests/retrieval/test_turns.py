@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from compaction.engine import CompactionEngine
+from compaction.models import CompactionJob
+from compaction.types import Reason
 from conversations.errors import Invalid, StaleHead
 from conversations.models import HeadMove, Message
 from conversations.scope import Scope
@@ -113,6 +116,28 @@ def test_a_turn_of_what_was_injected_alone_moves_the_head_once():
 
     assert (first.head_seq, second.head_seq, HeadMove.objects.count()) == (1, 1, 1)
     assert Message.objects.count() == 2
+
+
+def test_the_budget_of_a_turn_decides_when_the_conversation_is_compacted():
+    conversation_id = a_conversation(*(f"message {n} " * 100 for n in range(20))).conversation_id
+    assert not CompactionJob.objects.exists()
+
+    turns().turn(conversation_id=conversation_id, messages=[], budget=5000, reserve=1000)
+
+    assert CompactionJob.objects.get().reason == Reason.THRESHOLD
+    assert a_store().get_conversation(conversation_id=conversation_id).overrides == {"model_token_budget": 4000}
+    CompactionEngine.from_settings().compact(conversation_id=conversation_id, reason=Reason.THRESHOLD)
+    context = turns().turn(conversation_id=conversation_id, messages=said("more"), budget=5000, reserve=1000).context
+    assert context.items[0].kind == "summary" and context.left_out.messages == 0
+
+
+def test_a_budget_too_small_for_compaction_counts_for_its_turn_alone():
+    conversation_id = a_conversation("one", "two").conversation_id
+
+    context = turns().turn(conversation_id=conversation_id, messages=[], budget=10).context
+
+    assert context.budget == 10
+    assert a_store().get_conversation(conversation_id=conversation_id).overrides == {}
 
 
 @pytest.mark.parametrize(
