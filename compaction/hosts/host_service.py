@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compaction.engine import CompactionEngine
@@ -52,23 +52,45 @@ class HostCompaction:
         nothing is compacted. Raises NotFound; Conflict if the metadata differ from the recorded ones; ConversationBusy,
         retryable, while another compaction is in progress: nothing is recorded then.
         """
-        return self._flush(conversation_id, host_reference, metadata, in_background=False)
+        return self._flush(conversation_id, host_reference, metadata, newest=self._head(conversation_id))
 
     def flush_in_background(
         self, *, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None = None
     ) -> FlushResult:
         """Record the boundary and queue the pending summaries; otherwise as `flush`."""
-        return self._flush(conversation_id, host_reference, metadata, in_background=True)
+        newest = self._head(conversation_id)
+        return self._flush(conversation_id, host_reference, metadata, newest=newest, in_background=True)
+
+    def flush_all(self, *, conversation_id: int, host_reference: str, last_seq: int | None = None) -> FlushResult:
+        """Flush for a host that cuts every message: summarize the fresh tail, too.
+
+        The boundary is `last_seq`, default the newest message. Messages after it are not summarized.
+        """
+        head = self._head(conversation_id)
+        newest = head if last_seq is None else min(last_seq, head)
+        policy = replace(self.engine.policy, fresh_tail_count=head - newest)
+        engine = replace(self.engine, policy=policy)
+        return self._flush(conversation_id, host_reference, None, newest=newest, engine=engine)
+
+    def _head(self, conversation_id: int) -> int:
+        return self.scope.conversation(conversation_id).head_seq
 
     def _flush(
-        self, conversation_id: int, host_reference: str, metadata: Mapping[str, Any] | None, *, in_background: bool
+        self,
+        conversation_id: int,
+        host_reference: str,
+        metadata: Mapping[str, Any] | None,
+        *,
+        newest: int,
+        in_background: bool = False,
+        engine: CompactionEngine | None = None,
     ) -> FlushResult:
-        newest = self.scope.conversation(conversation_id).head_seq
+        engine = engine or self.engine
         plain = _storable(metadata)
         if (recorded := _find_recorded(conversation_id, host_reference, metadata=plain)) is not None:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
-        result = None if in_background else self.engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
+        result = None if in_background else engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
         # A run that stopped at its limits has left work: a worker continues, and the host need not wait.
         is_left = result is None or result.outcome is Outcome.STOPPED
         job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None

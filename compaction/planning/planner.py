@@ -128,7 +128,8 @@ def fresh_tail(
 
     The tail is extended back to the newest question if that is near, so that the current turn is complete. If an agent
     has worked on its own for long, the newest question is far back. Then it is pinned: the question stays, and the
-    messages after it may be compacted. `groups` are the atoms of the slots, if the caller has them already.
+    messages after it may be compacted. With a `fresh_tail_count` of 0, only system messages are protected. `groups` are
+    the atoms of the slots, if the caller has them already.
     """
     # Each atom has at least one slot, so the tail needs no more atoms than this.
     newest: deque[tuple[S, ...]] = deque(maxlen=TAIL_REACH * policy.fresh_tail_count)
@@ -151,7 +152,8 @@ def fresh_tail(
         if len(tail) >= wanted:
             break
         tail.update(slot.ordinal for slot in group)
-    pinned = frozenset() if question is None or question.ordinal in tail else frozenset({question.ordinal})
+    is_pinned = question is not None and policy.fresh_tail_count and question.ordinal not in tail
+    pinned = frozenset({question.ordinal}) if question is not None and is_pinned else frozenset()
     return Protected(
         system=frozenset(slot.ordinal for slot in slots if slot.role is Role.SYSTEM),
         tail=frozenset(tail),

@@ -10,12 +10,14 @@ import importlib
 import json
 import os
 import shlex
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lcmsite.hosts import host_state
+from lcmsite.hosts import host_state, spool
 from lcmsite.hosts.rest_client import COMPACTED_SECONDS, TIMEOUT_SECONDS, RestClient, recalled
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ _SUFFIX = "_host.py"
 # The events of hosts that write transcripts, and after how many seconds they stop waiting for the hook.
 _EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "PostCompact", "SessionEnd")
 _EVENT_SECONDS = 10
+# How long a recall waits for the flush before it; less than COMPACTED_SECONDS, within which both must end.
+FLUSH_SECONDS = 4.0
 
 
 class Place(NamedTuple):
@@ -134,7 +138,14 @@ class TranscriptHost(Host):
             found.append({"do": "import", "file": event["agent_transcript_path"], "is_child": True})
         if event.get("hook_event_name") == "PreCompact":
             reference = f"{event['session_id']}:{event.get('prompt_id') or os.urandom(8).hex()}"
-            found.append({"do": "flush", "session": event["session_id"], "reference": reference})
+            flush: dict[str, Any] = {"do": "flush", "session": event["session_id"], "reference": reference}
+            if path := event.get("transcript_path"):
+                with suppress(OSError):
+                    # Lines that the host writes later are not cut.
+                    flush |= {"file": path, "size": Path(path).stat().st_size}
+            found.append(flush)
+        if event.get("hook_event_name") == "SessionEnd" and event.get("session_id"):
+            found.append({"do": "summarize", "session": event["session_id"]})
         return found
 
     def replays(self, event: Event) -> bool:
@@ -149,12 +160,21 @@ class TranscriptHost(Host):
         lcm = self.lcm(COMPACTED_SECONDS) if session else self.lcm()
         if lcm is None:
             return ""
+        if session and lcm.is_ready():
+            _wait_for_flush(session)
         project = str(event.get("cwd") or "")
         text = recalled(lcm, session=session, project=project, tokens=tokens, characters=self.most_characters)
         if not text:
             return ""
         output = {"hookEventName": event["hook_event_name"], "additionalContext": text}
         return json.dumps({"hookSpecificOutput": output})
+
+
+def _wait_for_flush(session: str) -> None:
+    """Wait a while for the flush of a session, whose summaries its recall shows."""
+    deadline = time.monotonic() + FLUSH_SECONDS
+    while time.monotonic() < deadline and spool.has_flush(session):
+        time.sleep(0.1)
 
 
 def host_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Process the spool entries of hooks: imports, appends and flushes."""
+"""Process the spool entries of hooks: imports, appends, flushes and summaries."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import math
 import os
 import traceback
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
 from conversations.formats import from_native
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
+from conversations.store.read import seqs_of_keys
 from lcmsite.catalogue.problems import INTERNAL, problem_of
 from lcmsite.cli.cli_session import Session
 from lcmsite.hosts import host_state, spool
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
-from lcmsite.importing.resume_check import HistoryChanged
+from lcmsite.importing.resume_check import AT_ONCE, HistoryChanged
 from lcmsite.types import KeyScope
 
 # After this many unexpected failures, only `lcm hook replay` by hand retries an entry.
@@ -112,7 +115,10 @@ def _do(entry: dict[str, Any], scope: Scope) -> int:
         case "import":
             return _import(Path(entry["file"]), scope)
         case "flush":
-            _flush(scope, session=entry["session"], reference=entry["reference"])
+            _flush(entry, scope)
+            return 0
+        case "summarize":
+            _summarize(entry, scope)
             return 0
         case "append":
             return _append(entry, scope)
@@ -127,13 +133,41 @@ def _import(path: Path, scope: Scope) -> int:
     return sum(each.created for each in Importer(store, History(path=path)).run())
 
 
-def _flush(scope: Scope, *, session: str, reference: str) -> None:
+def _conversation_id(entry: dict[str, Any], scope: Scope) -> int | None:
+    """Return the conversation of an entry's session; None if it has no messages."""
     try:
-        found = ConversationStore.from_settings(scope).find_conversation(session_id=session)
+        return ConversationStore.from_settings(scope).find_conversation(session_id=entry["session"]).conversation_id
     except NotFound:
-        # The session has no messages.
-        return
-    HostCompaction.from_settings(scope).flush(conversation_id=found.conversation_id, host_reference=reference)
+        return None
+
+
+def _flush(entry: dict[str, Any], scope: Scope) -> None:
+    if (conversation_id := _conversation_id(entry, scope)) is not None:
+        HostCompaction.from_settings(scope).flush_all(
+            conversation_id=conversation_id,
+            host_reference=entry["reference"],
+            last_seq=_last_seq_before(entry, conversation_id),
+        )
+
+
+def _last_seq_before(entry: dict[str, Any], conversation_id: int) -> int | None:
+    """Return the seq of the last message in the transcript at the time of the entry.
+
+    Returns None if that is unknown.
+    """
+    path = Path(entry.get("file", ""))
+    if "size" not in entry or not path.is_file():
+        return None
+    history = History(path=path, opener=lambda path: BytesIO(path.read_bytes()[: entry["size"]]))
+    keys = [each.key for each in history.entries() if each.session_id == entry["session"]]
+    return max(seqs_of_keys(conversation_id, keys[-AT_ONCE:]).values(), default=None)
+
+
+def _summarize(entry: dict[str, Any], scope: Scope) -> None:
+    history = SessionHistory.from_settings(scope)
+    conversation_id = _conversation_id(entry, scope)
+    if conversation_id is not None and history.policy.session_quiet_minutes:
+        history.request_session(conversation_id=conversation_id)
 
 
 def _append(entry: dict[str, Any], scope: Scope) -> int:

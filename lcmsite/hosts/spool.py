@@ -1,7 +1,8 @@
 """The spool: work that hooks leave for later, one small file per entry.
 
-An entry's `do` is `import` (a transcript), `flush` (a session, before its host compacts) or `append` (messages). It
-stays until it is done, so nothing is missed while LCM is down. A transcript has one entry at most.
+An entry's `do` is `import` (a transcript), `flush` (a session, before its host compacts), `append` (messages) or
+`summarize` (a session that has ended). It stays until it is done, so nothing is missed while LCM is down. A transcript
+has one entry at most.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ def entries() -> list[tuple[str, dict[str, Any]]]:
             continue
     # A session comes before the sessions of its subagents, whose parent it is.
     return sorted(found, key=lambda each: (each[1]["do"] != "import", bool(each[1].get("is_child")), each[1]["at"]))
+
+
+def has_flush(session: str) -> bool:
+    """Whether a flush of this session waits or is in progress."""
+    return any(entry["do"] == "flush" and entry["session"] == session for _, entry in entries())
 
 
 def hold() -> int | None:

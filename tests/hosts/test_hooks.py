@@ -17,6 +17,8 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 from django.db import connections
 
+from compaction.history.models import HistoryJob
+from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionBoundary
 from conversations.models import Conversation, Message
 from conversations.types import ParentLink
@@ -73,7 +75,7 @@ def test_while_lcm_is_down_events_wait_once_for_each_transcript(home):
 
     assert all((each.returncode, each.stdout) == (0, b"") for each in answers)
     assert all(each.stderr.strip() == b"[]" for each in answers)
-    assert [entry["do"] for _, entry in spool.entries()] == ["import", "flush"]
+    assert [entry["do"] for _, entry in spool.entries()] == ["import", "flush", "summarize"]
     assert host_state.read("claude-code", "activity.json")["event"]["what"] == "SessionEnd"
 
 
@@ -163,6 +165,40 @@ def test_before_a_compaction_the_session_is_imported_and_flushed(home):
     assert (report.done, report.waiting, report.refused) == (2, 0, [])
     boundary = CompactionBoundary.objects.get()
     assert boundary.host_reference == "cc-1:p1" and boundary.last_seq == Message.objects.count()
+
+
+@pytest.mark.django_db
+def test_what_a_host_cuts_is_summarized_up_to_the_cut_however_late_the_replay_is(home):
+    a_workspace()
+    texts = [f"Message {number} about port {5000 + number}. " * 40 for number in range(20)]
+    lines = [files.claude_code_line(f"u{place + 1}", f"u{place}", text) for place, text in enumerate(texts)]
+    path = transcript(home, "cc-2.jsonl", lines[:16])
+    [_, flush] = host_named("claude-code").entries(event("PreCompact", session_id="cc-2", transcript_path=path))
+    transcript(home, "cc-2.jsonl", lines)
+    for each in ({"do": "import", "file": path}, flush):
+        spool.add({"host": "claude-code", **each})
+
+    replay()
+
+    boundary = CompactionBoundary.objects.get()
+    coverage = HostCompaction.from_settings().verify_coverage(
+        conversation_id=boundary.conversation_id, host_reference=boundary.host_reference
+    )
+    assert (boundary.last_seq, coverage.summarized, coverage.raw) == (16, 16, 0)
+    assert Conversation.objects.get().active_messages == 4
+
+
+@pytest.mark.django_db
+def test_a_session_that_ends_is_summarized_for_the_next_one(home):
+    a_workspace()
+    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    for each in host_named("claude-code").entries(event("SessionEnd", transcript_path=path)):
+        spool.add({"host": "claude-code", **each})
+
+    report = replay()
+
+    assert (report.done, report.waiting, report.refused) == (2, 0, [])
+    assert HistoryJob.objects.get().conversation.session_id == "cc-1"
 
 
 @pytest.mark.django_db
@@ -303,6 +339,16 @@ def test_after_its_compaction_claude_code_is_given_what_it_has_cut_and_cursor_wi
     # Cursor has hooks of its own.
     monkeypatch.setenv("CURSOR_VERSION", "2.0")
     assert (host.answer(compacted), host.entries(stopped)) == ("", [])
+
+
+def test_a_recall_waits_for_the_flush_before_it(served, monkeypatch):
+    a_long_session()
+    waits = iter([True, True, False])
+    monkeypatch.setattr(spool, "has_flush", lambda session: session == "cc-1" and next(waits))
+
+    given = context_of(host_named("claude-code").answer(event("SessionStart", source="compact")))
+
+    assert "sum_" in given and list(waits) == []
 
 
 def test_codex_is_given_it_once_with_the_prompt_after_its_compaction(served):

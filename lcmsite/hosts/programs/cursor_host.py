@@ -61,6 +61,8 @@ class Cursor(Host):
             return []
         if event.get("hook_event_name") == "preCompact":
             return [{"do": "flush", "session": _name(session), "reference": f"{session}:{event.get('generation_id')}"}]
+        if event.get("hook_event_name") == "sessionEnd":
+            return [{"do": "summarize", "session": _name(session)}]
         message = _message(event)
         if message is None:
             return []
