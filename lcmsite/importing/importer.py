@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid
@@ -24,6 +25,8 @@ from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
 
 BATCH = 500
+# In the metadata of a session whose parent was not stored yet: the parent's session.
+_PARENT = "parent_session_id"
 
 
 @dataclass
@@ -131,7 +134,7 @@ class Importer:
             return False
         name = f"{PREFIXES[program]}{session_id}"
         if name not in self._recorded:
-            self._recorded[name] = self.store.scope.narrow(Conversation.objects.filter(session_id=name)).exists()
+            self._recorded[name] = self._sessions(session_id=name).exists()
         return self._recorded[name]
 
     def _kept_whole(self, batch: list[Entry]) -> Iterator[Entry]:
@@ -198,24 +201,38 @@ class Importer:
 
     def _conversation(self, session_id: str, entry: Entry) -> ImportedConversation:
         if session_id not in self._found:
+            parent = entry.parent_session_id
+            is_waiting = bool(parent) and not self._sessions(session_id=parent).exists()
             record = self.store.open_conversation(
-                session_id=session_id, title=entry.title or None, project=self.project or None
+                session_id=session_id,
+                title=entry.title or None,
+                project=self.project or None,
+                metadata={_PARENT: parent} if is_waiting else None,
             )
+            if record.created:
+                self._adopt(session_id)
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
                 again = History(self.history.path, self.history.session, self.history.format)
                 require_continued(again.entries(), self.store.scope)
-            self._place(record, entry)
+            self._place(record, entry, parent="" if is_waiting else parent)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]
 
-    def _place(self, record: ConversationRecord, entry: Entry) -> None:
-        """Set a conversation's project and parent from the file, if it has none."""
+    def _sessions(self, **where: Any) -> QuerySet[Conversation]:
+        return self.store.scope.narrow(Conversation.objects.filter(**where))
+
+    def _adopt(self, session_id: str) -> None:
+        """Make a new session the parent of those that were imported before it."""
+        children = self._sessions(parent=None, metadata__contains={_PARENT: session_id})
+        for child in children.exclude(session_id=session_id).values_list("session_id", flat=True):
+            self.store.open_conversation(session_id=child, parent_session_id=session_id)
+
+    def _place(self, record: ConversationRecord, entry: Entry, *, parent: str) -> None:
+        """Set a conversation's project and parent, if it has none."""
         project = entry.project if record.project is None else ""
-        # Set the parent only if it is stored: a transcript may be imported without its parent's.
-        parents = self.store.scope.narrow(Conversation.objects.filter(session_id=entry.parent_session_id))
-        parent = entry.parent_session_id if record.parent_id is None and parents.exists() else ""
+        parent = parent if record.parent_id is None else ""
         if project or parent:
             self.store.open_conversation(
                 session_id=record.session_id, project=project or None, parent_session_id=parent or None

@@ -100,6 +100,18 @@ def test_sessions_of_subagents_of_codex_are_children_although_they_ended_first(c
     ]
 
 
+def test_a_session_that_is_imported_before_its_parent_becomes_its_child(imported):
+    review = {"id": "codex-2", "parent_thread_id": "codex-1", "source": {"subagent": "review"}}
+    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": review}
+
+    imported("rollout-2.jsonl", files.lines_of([meta, *files.CODEX[1:]]))
+    before = Conversation.objects.get().parent
+    imported("rollout-1.jsonl", files.lines_of(files.CODEX))
+
+    child = Conversation.objects.get(session_id="codex-2")
+    assert (before, child.parent.session_id, child.parent_link) == (None, "codex-1", "subagent")
+
+
 def test_a_file_that_is_refused_is_named_and_stops_no_other(codex_home):
     put(codex_home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
 
