@@ -179,8 +179,10 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
     left = {change.path for change in changes if change.left}
     if left:
         host_state.write(host.name, "written.json", {"files": [row for row in written.files if row["path"] in left]})
-    for name in ("connection.json", "activity.json") if left else ("written.json", "connection.json", "activity.json"):
-        host_state.forget(host.name, name)
+        host_state.forget(host.name, "connection.json")
+        host_state.forget(host.name, "activity.json")
+    else:
+        host_state.forget_host(host.name)
 
 
 def _require_unchanged(change: FileChange) -> None:

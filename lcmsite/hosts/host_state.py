@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ Row = dict[str, Any]
 
 # The mode of a file that may hold a key.
 OWNER_ALONE = 0o600
+_LOG = "hooks.log"
 _LONGEST_LOG = 1_000_000
 
 
@@ -83,9 +85,24 @@ def forget(host: str, name: str) -> None:
     path_of(host, name).unlink(missing_ok=True)
 
 
+def forget_host(host: str) -> None:
+    """Remove a host's files; without another host or a spool entry, also the rest."""
+    for path in (folder() / host).glob("*"):
+        path.unlink()
+    spool = folder() / "spool"
+    with suppress(OSError):
+        (folder() / host).rmdir()
+        if not any(spool.glob("*.json")) and {path.name for path in folder().iterdir()} <= {"spool", _LOG}:
+            for path in (spool / ".lock", folder() / _LOG):
+                path.unlink(missing_ok=True)
+            if spool.exists():
+                spool.rmdir()
+            folder().rmdir()
+
+
 def log(sentence: str) -> None:
     """Append a line to `hooks.log`; above a size limit, the file is emptied first."""
-    path = folder() / "hooks.log"
+    path = folder() / _LOG
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=OWNER_ALONE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
 import shutil
 import tomllib
@@ -15,7 +16,7 @@ from django.db import OperationalError, connection
 
 from conversations.errors import Conflict, Invalid
 from lcmsite.access import keys
-from lcmsite.hosts import host_state, host_verbs, json_edits
+from lcmsite.hosts import host_state, host_verbs, json_edits, spool
 from lcmsite.hosts.agent_host import host_named, host_names
 from lcmsite.hosts.connecting import FileChange, make, unmake
 from lcmsite.models import ApiKey
@@ -95,10 +96,29 @@ def test_in_a_fresh_home_nothing_is_left(home, host):
     a_workspace()
 
     connected(host)
+    # What hooks leave while the host is connected.
+    host_state.log("a line")
+    os.close(spool.hold())
+    host_state.write_text(host_state.path_of(host, "compacted-1"), "")
     lcm("disconnect", host, "--yes")
 
     assert files_in(home) == {}
-    assert {path.name for path in home.iterdir()} <= {".local"}
+    assert not host_state.folder().exists()
+
+
+def test_of_several_hosts_the_last_one_takes_the_log_and_the_spool_along(home):
+    a_workspace()
+    for host in ("codex", "claude-code"):
+        connected(host)
+    spool.add({"host": "codex", "do": "import", "file": "/t.jsonl"})
+
+    lcm("disconnect", "codex", "--yes")
+    during = {path.name for path in host_state.folder().iterdir()}
+    lcm("disconnect", "claude-code", "--yes")
+
+    assert during == {"claude-code", "spool"}
+    # What waits is kept.
+    assert len(spool.entries()) == 1
 
 
 @pytest.mark.parametrize(("host", "more"), [("codex", ()), ("claude-code", ("--plugin",))])
