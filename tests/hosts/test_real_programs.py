@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.clients.programs import agent_program
-from tests.clients.vendor import Answer, Request, ToolCall, Vendor
+from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.flows.processes import wait_until
 from tests.hosts.site_of_hosts import HostSite, a_site, environment_of
 
@@ -82,14 +82,9 @@ def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site
         session = str(claude(tmp_path, vendor, "Which port has the harbour?")["session_id"])
         site.wait_for(session, "Which port has the harbour?", "It is 5433, says the pilot.", "harbour 11 port 5060")
 
-        def compacts(request: Request) -> Answer:
-            # A model takes longer for it than LCM.
-            found = site.api.get(f"conversations/find/?session_id={session}")["conversation_id"]
-            path = f"conversations/{found}/boundaries/"
-            wait_until(lambda: bool(site.api.get(path)["items"]), seconds=60, what="LCM has flushed")
-            return Answer("<summary>They talked about a port.</summary>")
-
-        vendor.answers(compacts)
+        cut = len(site.messages(session))
+        # The recall waits for the flush, if the model is faster than LCM.
+        vendor.answers(Answer("<summary>They talked about a port.</summary>"))
         claude(tmp_path, vendor, "/compact", "--continue")
         search = ToolCall("mcp__lcm__lcm_grep", {"query": "pilot 5433"})
         vendor.answers(Answer(calls=(search,)), Answer("The pilot said 5433."))
@@ -98,6 +93,11 @@ def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site
         asked, answered = (request.body.decode() for request in vendor.turns[before:])
 
     assert "lcm_injected mark=" in asked and "sum_" in asked
+    found = site.api.get(f"conversations/find/?session_id={session}")["conversation_id"]
+    [boundary] = site.api.get(f"conversations/{found}/boundaries/")["items"]
+    assert boundary["last_seq"] == cut
+    coverage = site.api.post(f"conversations/{found}/coverage/", {"host_reference": boundary["host_reference"]})
+    assert coverage["is_complete"] and coverage["summarized"] >= cut - 1
     found = json.dumps(json.loads(answered)["messages"][-1])
     assert "It is 5433, says the pilot." in found
     site.wait_for(session, "Who said which port?", "The pilot said 5433.")
@@ -186,10 +186,21 @@ def test_codex_is_recorded_and_is_let_go(site, tmp_path):
         codex(tmp_path, "Which port has the harbour?")
         tools = json.dumps(vendor.turns[0].json["tools"])
 
-    # The id stands at the end of the name.
-    [rollout] = (tmp_path / ".codex/sessions").rglob("rollout-*.jsonl")
-    session = rollout.stem[-36:]
-    site.wait_for(session, "Which port has the harbour?", "harbour port 5433", "It is 5433.")
+        # The id stands at the end of the name.
+        sessions = tmp_path / ".codex/sessions"
+        [first] = sessions.rglob("rollout-*.jsonl")
+        site.wait_for(first.stem[-36:], "Which port has the harbour?", "harbour port 5433", "It is 5433.")
+        recall = f"recall/?project={tmp_path / 'boats'}&budget=1000&share=1"
+        wait_until(lambda: "5433" in site.api.get(recall)["text"], seconds=60, what="the session has its summary")
+
+        # A session that begins with a recall is recorded on.
+        vendor.answers(Answer("Begun."))
+        codex(tmp_path, "Begin.")
+        [second] = (path.stem[-36:] for path in sessions.rglob("rollout-*.jsonl") if path != first)
+        site.wait_for(second, "Begun.")
+        codex(tmp_path, "resume", second, "Go on.")
+    assert "lcm_injected" in vendor.turns[-1].body.decode()
+    site.wait_for(second, "Begin.", "Go on.")
     assert "lcm_grep" in tools
     assert site.lcm(tmp_path, "disconnect", "codex", "--yes").returncode == 0
     assert config.read_text() == own
