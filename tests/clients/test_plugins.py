@@ -136,3 +136,31 @@ def test_a_session_is_recorded_assembled_and_survives_lcm(program, served_lcm, t
     assert lcm("disconnect", program.name, "--yes").exit_code == 0
     assert (tmp_path / program.settings).read_bytes() == before
     assert not list(tmp_path.glob(".pi/agent/extensions/*")) + list(tmp_path.glob(".config/opencode/plugin/*"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_a_session_in_a_small_window_is_summarized_before_anything_is_cut(program, served_lcm, tmp_path, monkeypatch):
+    agent_program(program.name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    person = Person(tmp_path)
+    a_workspace()
+    command = {**program.shell.arguments, "command": "seq -f 'The harbour log has line %g' 1 1000"}
+    read = Answer(calls=(ToolCall(program.shell.name, command),))
+
+    with Vendor() as vendor, serving(tmp_path / "agents") as mcp_url:
+        person.writes(program.settings, program.settings_with(f"{vendor.url}/v1", window=60_000))
+        connected = lcm("connect", program.name, "--yes", "--url", served_lcm.url, "--mcp-url", mcp_url)
+        assert connected.exit_code == 0, connected.err
+        for number in range(5):
+            vendor.answers(read, read, Answer(f"Read {number}."))
+            arguments = program.more if number else program.first
+            ran = person.runs(program.name, *arguments, f"Read {number}", **program.environment)
+            assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    # Nothing was cut without a summary, and the program never compacted.
+    assert len(messages_of(program.name)) == 30
+    assert len(vendor.turns) == 15
+    texts = [texts_in(request) for request in vendor.turns]
+    assert "<summary id=" in texts[-1] and "Read 4" in texts[-1]
+    assert all("<summary id=" in text for text in texts if "are not shown" in text)
+    assert all(len(request.body) / 4 < 56_000 for request in vendor.turns)

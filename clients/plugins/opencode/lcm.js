@@ -8,7 +8,7 @@
  * If LCM does not respond, OpenCode works as without this plugin; LCM gets the missed messages with the next call.
  *
  * Settings: LCM_BASE_URL and LCM_TOKEN, or the values that `lcm connect opencode` wrote. LCM_CONTEXT_TOKENS is the
- * budget; the default is LCM's own budget.
+ * budget; the default is the model's window minus the tokens reserved for the answer and for OVERHEAD.
  */
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
@@ -17,6 +17,12 @@ import { join } from "node:path"
 
 const MILLISECONDS = 10_000
 const AT_ONCE = 200
+// How often a context without summaries of what it lacks is assembled again.
+const ATTEMPTS = 3
+// Tokens reserved for the system prompt, the tools and what OpenCode adds to a request.
+const OVERHEAD = 24_000
+// OpenCode reserves at most this many tokens for an answer.
+const LONGEST_ANSWER = 32_000
 const NOTE =
   "Earlier messages of this session are not shown. LCM keeps them whole: lcm_grep finds them, lcm_expand opens summaries."
 
@@ -88,6 +94,10 @@ function isDone({ info, parts }) {
   return Boolean(info.time.completed) && parts.every((part) => part.type !== "tool" || ["completed", "error"].includes(part.state.status))
 }
 
+function sizeOf(messages) {
+  return JSON.stringify(messages.map((each) => each.parts)).length
+}
+
 export const LcmPlugin = async ({ client, directory, worktree }) => {
   const lcm = settings()
   // By session id: its conversation, the seq of its head, and the seqs of stored messages by key.
@@ -133,19 +143,18 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
   }
 
   /** Append the messages that LCM lacks, in batches; return the last response, with the assembled context. */
-  async function turn(session, messages) {
+  async function turn(session, messages, budget) {
     const rows = messages.flatMap(neutral)
     const isKnown = (row) => session.seqs.has(row.idempotency_key)
     const newest = rows.findLast(isKnown)
     const follows = newest ? session.seqs.get(newest.idempotency_key) : 0
     // After an undo, move the head to the message from which the session continues.
     let move = follows !== session.head ? { head_seq: follows } : {}
-    const budget = Number(process.env.LCM_CONTEXT_TOKENS) > 0 ? { budget: Number(process.env.LCM_CONTEXT_TOKENS) } : {}
     let left = rows.filter((row) => !isKnown(row))
     for (;;) {
       const batch = left.slice(0, AT_ONCE)
       left = left.slice(AT_ONCE)
-      const answer = await rest(`conversations/${session.id}/turns/`, { format: "neutral", messages: batch, ...budget, ...move })
+      const answer = await rest(`conversations/${session.id}/turns/`, { format: "neutral", messages: batch, budget, ...move })
       const whole = new Set((answer.appended?.skipped ?? []).filter((each) => each.is_whole).map((each) => each.position))
       const sent = batch.filter((_, place) => !whole.has(place + 1))
       ;(answer.appended?.messages ?? []).forEach((each, place) => session.seqs.set(sent[place].idempotency_key, each.seq))
@@ -153,6 +162,31 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       move = {}
       if (!left.length) return answer
     }
+  }
+
+  /** Have messages that do not fit summarized, and assemble again; LCM may not have compacted them yet. */
+  async function summarized(session, answer, budget) {
+    for (let left = ATTEMPTS; left && answer.context.left_out?.messages; left--) {
+      const done = await rest(`conversations/${session.id}/compactions/`, {}).catch(() => undefined)
+      // Another compaction is in progress.
+      if (!done) await new Promise((resolve) => setTimeout(resolve, 1000))
+      answer = await rest(`conversations/${session.id}/turns/`, { format: "neutral", messages: [], budget })
+      if (done) break
+    }
+    return answer
+  }
+
+  /** The tokens that messages may have before OpenCode compacts; undefined if the model's window is unknown. */
+  async function budgetOf(messages) {
+    const given = Number(process.env.LCM_CONTEXT_TOKENS)
+    if (given > 0) return given
+    const model = messages.findLast((each) => each.info.role === "user")?.info.model
+    const { data } = await client.config.providers()
+    const limit = data?.providers.find((each) => each.id === model?.providerID)?.models[model.modelID]?.limit
+    const window = limit?.input || limit?.context
+    if (!window) return undefined
+    const room = window - Math.min(limit.output || LONGEST_ANSWER, LONGEST_ANSWER)
+    return Math.floor(Math.max(2_000, room - Math.min(OVERHEAD, room / 2)))
   }
 
   /** Build the messages for the model from LCM's context; undefined to leave them unchanged. */
@@ -180,7 +214,9 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
     if (chosen.length === messages.length && chosen.every((each, place) => each === messages[place])) return undefined
     // A vendor may refuse a conversation that does not begin with a user message.
     const isCut = context.left_out?.messages || context.left_out?.summaries || chosen[0].info.role !== "user"
-    return isCut ? [written("note", NOTE), ...chosen] : chosen
+    if (isCut) chosen.unshift(written("note", NOTE))
+    // OpenCode may have compacted: a longer context would soon make it compact again.
+    return sizeOf(chosen) > sizeOf(messages) ? undefined : chosen
   }
 
   /** Run a session's tasks one after another; errors are recorded, and never reach OpenCode. */
@@ -220,8 +256,9 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       const sessionID = messages[0]?.info.sessionID
       if (!sessionID || messages.some((each) => each.info.sessionID !== sessionID)) return
       const chosen = await safely(sessionID, async (session) => {
-        const answer = await turn(session, await doneIn(sessionID))
-        return assembled(session, messages, answer.context)
+        const budget = await budgetOf(messages)
+        const answer = await turn(session, await doneIn(sessionID), budget)
+        return assembled(session, messages, (await summarized(session, answer, budget)).context)
       })
       if (chosen) messages.splice(0, messages.length, ...chosen)
     },

@@ -19,6 +19,8 @@ import { fileURLToPath } from "node:url";
 
 const MILLISECONDS = 10_000;
 const AT_ONCE = 200;
+// How often a context without summaries of what it lacks is assembled again.
+const ATTEMPTS = 3;
 // Tokens reserved for the system prompt, the tools and what pi adds to a request.
 const OVERHEAD = 12_000;
 const TOOLS = ["lcm_grep", "lcm_about", "lcm_describe", "lcm_expand", "lcm_expand_range", "lcm_message", "lcm_timeline"];
@@ -114,7 +116,7 @@ export default function (pi: any) {
   const lcm = settings();
   let conversation = 0;
   let head = 0;
-  // Whether the model's last context was LCM's.
+  // Whether the model's last context was LCM's, and fitted.
   let isAssembled = false;
   let queue: Promise<unknown> = Promise.resolve();
   // The seqs of stored messages, by key.
@@ -166,6 +168,18 @@ export default function (pi: any) {
       move = {};
       if (!rows.length) return answer;
     }
+  }
+
+  /** Have messages that do not fit summarized, and assemble again; LCM may not have compacted them yet. */
+  async function summarized(answer: Row, budget: number): Promise<Row> {
+    for (let left = ATTEMPTS; left && answer.context.left_out?.messages; left--) {
+      const done = await rest(`conversations/${conversation}/compactions/`, {}).catch(() => undefined);
+      // Another compaction is in progress.
+      if (!done) await new Promise((resolve) => setTimeout(resolve, 1000));
+      answer = await rest(`conversations/${conversation}/turns/`, { format: "neutral", messages: [], budget });
+      if (done) break;
+    }
+    return answer;
   }
 
   /** Build the messages for the model from LCM's context; undefined if the context lacks the newest message. */
@@ -278,12 +292,14 @@ export default function (pi: any) {
     const given: Row[] = event.messages;
     if (!given.length) return undefined;
     const now = seen(ctx, given);
+    let fits = true;
     const messages = await safely(ctx, async () => {
       await open(now);
-      const answer = await turn(now.path, now.budget);
-      return assembled(given, now.path, answer.context);
+      const { context } = await summarized(await turn(now.path, now.budget), now.budget);
+      fits = !context.over_budget;
+      return assembled(given, now.path, context);
     });
-    isAssembled = messages !== undefined;
+    isAssembled = fits && messages !== undefined;
     return messages && { messages };
   });
 
