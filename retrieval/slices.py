@@ -69,6 +69,21 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def parts_of(shown: Iterable[PartView], content: str) -> list[NewPart]:
+    """Restore the parts that `views` was given with this content."""
+    return [
+        NewPart(
+            part.part_type, **part.values, **{name: _spanned(name, content, part.spans[name]) for name in part.spans}
+        )
+        for part in shown
+    ]
+
+
+def _spanned(name: str, content: str, span: tuple[int, int]) -> Any:
+    text = content[slice(*span)]
+    return json.loads(text) if name in JSON_COLUMNS else text
+
+
 def as_json(parts: Sequence[PartView]) -> str:
     """Serialize parts in ASCII, one per line; a new part only adds a line at the end."""
     return "".join(f"{_compact([part.ordinal, part.part_type, part.values, part.spans])}\n" for part in parts)

@@ -30,7 +30,7 @@ _COUNTED: Mapping[PartType, Collection[str]] = {
     PartType.REASONING: ("text_content",),
     PartType.TOOL: ("tool_name", "tool_input", "tool_output", "tool_error"),
     PartType.PATCH: ("text_content",),
-    PartType.FILE: ("file_name", "file_url"),
+    PartType.FILE: ("text_content", "file_name", "file_url"),
     PartType.SUBTASK: ("subtask_prompt",),
 }
 
@@ -49,6 +49,33 @@ def searchable(content: str, parts: Iterable[NewPart]) -> str:
     known = content if len(content) * len(parts) <= MOST_COMPARED else ""
     texts = [text for part in parts for value, text in _texts_of(part) if value not in known and text not in known]
     return "\n".join([content, *texts] if content else texts)
+
+
+def texts_for_readers(content: str, parts: Iterable[NewPart]) -> list[str]:
+    """Return the texts of a message as people and models read them, in order.
+
+    These are the texts of the parts, with reasoning and a host's summary marked as such. Content that the parts do not
+    repeat comes first. A message without any text is shown by the types of its parts.
+    """
+    parts = [part for part in parts if not part.is_ignored or part.part_type is not PartType.COMPACTION]
+    texts = [pair for part in parts for pair in (_texts_of(part) or _marked(part))]
+    if _has_all(texts, content):
+        return [text for _, text in texts] or [f"[{part.part_type}]" for part in parts]
+    return [content, *(text for value, text in texts if value not in content and text not in content)]
+
+
+def _marked(part: NewPart) -> list[tuple[str, str]]:
+    """Return a text that is not searched, with the type of its part."""
+    return [(part.text_content, f"[{part.part_type}] {part.text_content}")] if part.text_content else []
+
+
+def _has_all(texts: Iterable[tuple[str, str]], content: str) -> bool:
+    """Whether the content consists of these texts, or some of them, in this order."""
+    rest = content.strip()
+    for value, text in texts:
+        begin = next((each for each in (text.strip(), value.strip()) if rest.startswith(each)), "")
+        rest = rest.removeprefix(begin).lstrip()
+    return not rest
 
 
 def reasoning_in(parts: Iterable[NewPart]) -> str:
@@ -83,7 +110,8 @@ def _texts_of(part: NewPart) -> list[tuple[str, str]]:
             files = " ".join(part.patch_files or ())
             texts = [(part.text_content, part.text_content)] if part.text_content else [(files, f"[patch {files}]")]
         case PartType.FILE:
-            texts = [(part.file_name, f"[file {part.file_name}]")]
+            named = (part.file_name, part.file_name and f"[file {part.file_name}]")
+            texts = [named, (part.text_content, part.text_content)]
         case PartType.SUBTASK:
             text = part.subtask_prompt or part.subtask_desc
             texts = [(text, text)]

@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from conversations.content.flattening import flattened
+from conversations.content.flattening import texts_for_readers
 from conversations.content.lossless_values import storable
 from conversations.formats.abridged import Place, place_of
 from conversations.formats.anthropic import render_anthropic, to_anthropic
@@ -22,7 +22,7 @@ from conversations.formats.claude_code import NOTE, to_claude_code
 from conversations.formats.foreign_rows import is_result, split_remainder, written
 from conversations.formats.openai_chat import render_openai_chat, to_openai_chat
 from conversations.formats.rendered import Rendered
-from conversations.types import MessageRecord, NewPart, PartType, Role
+from conversations.types import MessageRecord, NewPart, Role
 
 _NAMES = uuid.UUID("6f8a4c0e-6d0f-4b0b-9a53-0f7d7a0c1c5e")
 _HEADINGS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"}
@@ -165,10 +165,9 @@ def _markdown(messages: Sequence[MessageRecord], title: str) -> Iterator[str]:
         yield ""
         author = f" ({message.author})" if message.author else ""
         yield f"## {_HEADINGS[message.role]}{author}, {written(message.created_at)}"
-        for part in message.parts or (NewPart(PartType.TEXT, text_content=message.content),):
-            if text := part.text_content if part.part_type is PartType.TEXT else flattened([part]):
-                yield ""
-                yield text
+        for text in texts_for_readers(message.content, message.parts):
+            yield ""
+            yield text
 
 
 def _has_both(message: MessageRecord) -> bool:

@@ -157,7 +157,7 @@ def _blocks_of_part(part: NewPart, item: Item, thought_of: ThoughtOf | None) -> 
             if has_result or role is Role.TOOL:
                 texts = [text for text in (part.tool_output, part.tool_error) if text]
                 yield Result(part.tool_call_id, tuple(map(Text, texts)), is_error=part.tool_error is not None)
-        case PartType.FILE:
+        case PartType.FILE if part.file_url or not part.text_content:
             yield Attachment(part)
         case PartType.REASONING:
             if role is Role.ASSISTANT and thought_of is not None and (block := thought_of(item, part)) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from compaction.rendering import ERASED, QUARANTINED
 from compaction.summarizing.extractive.summary_form import with_few_names
+from conversations.content.flattening import texts_for_readers
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import as_fields, cursor_line, joined, lines, minute, one_line, period, span, text_of
@@ -17,6 +18,7 @@ from retrieval.assembly.types import AssembledContext, RecallSection
 from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion
 from retrieval.history.types import HistoryItem, SessionExpansion, TimelineEntry
 from retrieval.search.snippets import WIDTH
+from retrieval.slices import parts_of
 from retrieval.types import (
     Description,
     ExpandedItem,
@@ -53,6 +55,15 @@ def withheld(item: Any) -> str | None:
         return QUARANTINED
     is_erased = getattr(item, "erased", False) or getattr(item, "erased_by_id", None) is not None
     return ERASED if is_erased else None
+
+
+def reader_text(item: MessageRecord | Description | ExpandedItem) -> str:
+    """The text of a message for readers, with the texts of its parts; or a summary's."""
+    content = item.content or ""
+    parts = item.parts if isinstance(item, MessageRecord) else parts_of(item.parts, content)
+    shown = "\n".join(texts_for_readers(content, parts))
+    # After its content, the slices of a long message are pieces of its parts, as JSON.
+    return withheld(item) or shown or getattr(item, "parts_json", None) or ""
 
 
 @text_of.register
@@ -121,7 +132,7 @@ def _(described: Description) -> str:
     costing = described.source_tokens is not None and f"made from {counted(described.source_tokens, 'token')}"
     held = {outline.summary_id for outline in described.held_by}
     derived = ", ".join(each for each in described.derived if each not in held)
-    text = withheld(described) or _content_with_few_names(described) or described.parts_json
+    text = withheld(described) or _content_with_few_names(described) or reader_text(described)
     return lines(
         (
             named,
@@ -137,9 +148,9 @@ def _(described: Description) -> str:
 
 
 def _content_with_few_names(described: Description) -> str | None:
-    """The content; in a condensed summary, the list of names is shortened."""
+    """The content of a condensed summary, with a shortened list of names."""
     if not described.depth or not described.content:
-        return described.content
+        return None
     return with_few_names(described.content, most=MOST_NAMES, hint="lcm_expand shows them")
 
 
@@ -234,7 +245,7 @@ def _expanded(item: ExpandedItem) -> str:
     name = "" if is_short else f"{item.id} "
     when = _when(item.earliest_at, item.latest_at)
     of_summary = f" {when}" if when else ""
-    return f"{name}[{place}{span(item)}] {speaker}{of_summary}: {withheld(item) or item.content or item.parts_json}"
+    return f"{name}[{place}{span(item)}] {speaker}{of_summary}: {reader_text(item)}"
 
 
 @text_of.register
@@ -286,16 +297,10 @@ def _(message: MessageRecord) -> str:
     place = f"[{message.conversation_id}: {message.seq}]"
     head = f"{message.id} {place} {speaker} {minute(message.created_at)}, {counted(message.token_count, 'token')}"
     more = as_fields(message, without=_LEFT_OUT_OF_MESSAGES)
-    return lines((head, more, _parts_of(message), withheld(message) or message.content))
+    return lines((head, more, reader_text(message)))
 
 
 _LEFT_OUT_OF_MESSAGES = frozenset({
     "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at", "author",
     "parts", "erased_by_id", "quarantined",
 })  # fmt: skip
-
-
-def _parts_of(message: MessageRecord) -> str:
-    kinds: Iterable[str] = dict.fromkeys(str(part.part_type) for part in message.parts)
-    others = [kind for kind in kinds if kind != "text"]
-    return f"parts: {', '.join(others)}" if others else ""

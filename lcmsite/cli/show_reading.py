@@ -12,7 +12,7 @@ from compaction.history.types import HistoryKind
 from compaction.rendering import ERASED
 from conversations.humanize import counted
 from lcmsite.answers.answer_text import span
-from lcmsite.answers.found_texts import summary_of_context, summary_of_search, withheld
+from lcmsite.answers.found_texts import reader_text, summary_of_context, summary_of_search, withheld
 from lcmsite.cli.terminal_layout import Screen, blanked, cell, show_one
 from retrieval.assembly.about import About
 from retrieval.assembly.types import AssembledContext, RecallSection, ReceiptDifference
@@ -146,7 +146,7 @@ def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: 
             screen.line(f"... {span(gap)} ...\n", style="dim")
         what = item.role or f"{item.summary_kind} summary"
         screen.heading(f"{'  ' * (item.level - 1)}[{span(item)}] {what}", item.id, counted(item.tokens, "token"))
-        screen.body(withheld(item) or item.content or item.parts_json)
+        screen.body(reader_text(item))
     screen.note(f"{counted(tokens, 'token')}.")
 
 
@@ -155,10 +155,10 @@ def _(described: Description, screen: Screen) -> None:
     if described.content is None:
         screen.fields(described)
         return
-    # The text comes last, verbatim; a message's parts are left out, as they repeat it.
+    # The text comes last, with the texts of the parts.
     screen.fields(replace(described, content=None, parts=(), parts_json=None, cursor=None))
     screen.line()
-    screen.body(withheld(described) or described.content or described.parts_json or "")
+    screen.body(reader_text(described))
     if described.cursor:
         screen.line(f"There is more: lcm describe {described.id} --cursor={described.cursor}")
 
@@ -303,7 +303,7 @@ def _(expanded: SessionExpansion, screen: Screen) -> None:
     for item in expanded.items:
         title = f"{'  ' * (item.level - 1)}{_source(item)}"
         screen.heading(title, item.id, counted(item.tokens, "token"))
-        screen.body(withheld(item) or item.content or item.parts_json)
+        screen.body(reader_text(item))
     screen.note(f"{counted(expanded.tokens, 'token')}.")
     if expanded.superseded_by:
         screen.note(f"A newer summary replaced it: {expanded.superseded_by}.")

@@ -14,7 +14,7 @@ from compaction.types import Coverage, FlushResult, PlanOutline, PlanRecord
 from conversations.humanize import counted
 from conversations.types import MessageRecord
 from lcmsite.answers.answer_text import span
-from lcmsite.answers.found_texts import withheld
+from lcmsite.answers.found_texts import reader_text
 from lcmsite.catalogue.capabilities import CapabilitySummary
 from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.catalogue.paging import Page
@@ -78,7 +78,7 @@ def _show_gap(before: Any, after: Any, screen: Screen) -> None:
 def _(message: MessageRecord, screen: Screen) -> None:
     author = f" {message.author}" if message.author else ""
     screen.heading(f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
-    screen.body(withheld(message) or message.content)
+    screen.body(reader_text(message))
 
 
 @show_one.register

@@ -20,7 +20,7 @@ from conversations.store.injected import without_injected
 from conversations.store.journal_files import JournalFiles
 from conversations.store.read import seqs_of_keys
 from conversations.types import ConversationRecord
-from lcmsite.importing.history import Entry, History
+from lcmsite.importing.history import KEYS_BEGIN, Entry, History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
 
@@ -166,8 +166,9 @@ class Importer:
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
         stored = seqs_of_keys(conversation.conversation_id, [entry.key for entry in entries])
-        # LCM's own keys identify a line. Another version of LCM may have parsed the line differently: skip known ones.
-        known = {each.key for each in entries if each.message.idempotency_key is None and each.key in stored}
+        # LCM's own keys identify a line, or a host's message. Another version of LCM may have parsed it differently:
+        # skip known ones.
+        known = {each.key for each in entries if each.key.startswith(KEYS_BEGIN) and each.key in stored}
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.content.flattening import flattened, searchable
+from conversations.content.flattening import flattened, searchable, texts_for_readers
 from conversations.models import Message
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
@@ -35,6 +35,7 @@ def test_parts_stand_below_one_another_and_those_that_say_nothing_leave_no_line(
         (NewPart(PartType.PATCH, patch_files=("a.py", "b.py")), "[patch a.py b.py]"),
         (NewPart(PartType.FILE, file_name="a.pdf"), "[file a.pdf]"),
         (NewPart(PartType.FILE, file_url="data:,"), ""),
+        (NewPart(PartType.FILE, file_name="a.txt", text_content="PORT"), "[file a.txt]\nPORT"),
         (NewPart(PartType.SUBTASK, subtask_prompt="look", subtask_desc="a look"), "look"),
         (NewPart(PartType.SUBTASK, subtask_desc="a look"), "a look"),
         (NewPart(PartType.REASONING, text_content="hmm"), ""),
@@ -47,6 +48,29 @@ def test_parts_stand_below_one_another_and_those_that_say_nothing_leave_no_line(
 )
 def test_each_part_type_says_what_can_be_read_of_it(part, text):
     assert flattened([part]) == text
+
+
+SAYS = NewPart(PartType.TEXT, text_content="Let me look.")
+THINKS = NewPart(PartType.REASONING, text_content="Where?")
+MARK_OF_COMPACTION = NewPart(PartType.COMPACTION, is_synthetic=True, is_ignored=True, metadata={"run_id": "run_1"})
+
+
+@pytest.mark.parametrize(
+    ("content", "parts", "shown"),
+    [
+        ("Hello.", [], ["Hello."]),
+        ("", [THINKS], ["[reasoning] Where?"]),
+        ("", [NewPart(PartType.COMPACTION, text_content="So far.")], ["[compaction] So far."]),
+        ("", [NewPart(PartType.REASONING)], ["[reasoning]"]),
+        ("", [MARK_OF_COMPACTION], []),
+        ("Let me look.", [THINKS, SAYS, CALL], ["[reasoning] Where?", "Let me look.", flattened([CALL])]),
+        (flattened([SAYS, CALL]), [SAYS, CALL], ["Let me look.", flattened([CALL])]),
+        ("3 matches", [RESULT], ["3 matches"]),
+        ("In a.py: 3 matches", [CALL, RESULT], ["In a.py: 3 matches", flattened([CALL])]),
+    ],
+)
+def test_readers_get_every_text_of_a_message_once(content, parts, shown):
+    assert texts_for_readers(content, parts) == shown
 
 
 # A caller may give a content that is not the text of the parts: what only these have must be found and counted.

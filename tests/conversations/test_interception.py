@@ -60,6 +60,7 @@ MESSAGES = {
     "the same twice": NewMessage(
         Role.TOOL, parts=(NewPart(PartType.TOOL, tool_output=LOG), NewPart(PartType.TOOL, tool_output=LOG))
     ),
+    "a text in a file": NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.log", text_content=LOG),)),
     "NUL and lone surrogates": NewMessage(Role.USER, f"\x00\ud800{LOG}\udfff"),
     "halves of a character": in_a_part(f"\ud83d\ude00{LOG}"),
 }

@@ -209,6 +209,28 @@ def test_a_line_that_was_read_into_another_message_before_is_not_stored_again(im
     assert (report["conversation_id"], report["stored_before"]) == (conversation.conversation_id, 1)
 
 
+def test_the_text_of_an_attachment_is_searched_and_shown(imported):
+    imported(*files.FILES["Claude.ai"])
+
+    shown = "Which port?\n[file a.txt]\nPORT = 5433"
+    assert "PORT = 5433" in lcm("grep", "cai-1", "port 5433").out
+    assert shown in lcm("messages", "cai-1").out
+    assert "[reasoning] Look." in lcm("messages", "cai-1").out
+
+
+def test_a_message_of_a_host_that_was_read_differently_before_is_not_stored_again(imported, tmp_path):
+    name, content = files.FILES["Claude.ai"]
+    (tmp_path / name).write_bytes(content)
+    [question, _] = History(path=tmp_path / name).entries()
+    before = NewMessage(Role.USER, "Which port?\n[file a.txt]", idempotency_key=question.key)
+    conversation = a_conversation(session_id="cai-1")
+    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[before])
+
+    [report] = imported(name, content)["conversations"]
+
+    assert (report["stored_before"], report["created"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
 def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
     folder = tmp_path / "cc-2" / "tool-results"

@@ -7,7 +7,10 @@ import pytest
 from compaction.engine import CompactionEngine
 from conversations.humanize import counted
 from conversations.models import Summary
-from tests.factories import a_conversation
+from conversations.types import NewMessage, NewPart, PartType, Role
+from lcmsite.answers.answer_text import text_of
+from retrieval.engine import RetrievalEngine
+from tests.factories import a_conversation, a_store
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +34,29 @@ def test_a_record_within_a_record_has_its_fields_one_a_line():
     inner = [line for line in told if line.startswith("  ")]
     assert f"  {'run id':<18} {run.run_id}" in inner
     assert f"  {'outcome':<18} compacted" in inner
+
+
+def test_reasoning_and_calls_beside_a_text_are_shown_wherever_a_message_is_read():
+    one = a_conversation(session_id="one")
+    call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="read", tool_input={"path": "a.py"})
+    parts = (NewPart(PartType.REASONING, text_content="Where?"), NewPart(PartType.TEXT, text_content="I look."), call)
+    message = NewMessage(Role.ASSISTANT, "I look.", parts=parts)
+    [stored] = a_store().append_messages(conversation_id=one.conversation_id, messages=[message]).messages
+    retrieval = RetrievalEngine.from_settings()
+
+    shown = [
+        lcm("messages", "one").out,
+        lcm("message", stored.id).out,
+        lcm("describe", stored.id).out,
+        lcm("expand-range", "one", "1", "1", "--only-messages").out,
+        text_of(retrieval.describe(id=stored.id)),
+        text_of(retrieval.expand_range(conversation_id=one.conversation_id, from_seq=1, to_seq=1, only_messages=True)),
+        text_of(a_store().get_message(message_id=stored.message_id)),
+    ]
+
+    for text in shown:
+        assert text.count('[reasoning] Where?\nI look.\n[tool_call read] {"path": "a.py"}') == 1, text
+        assert text.count("I look.") == 1
 
 
 def test_no_verb_says_one_messages():

@@ -22,6 +22,7 @@ FIELDS: Mapping[PartType, tuple[str, ...]] = {
     PartType.TEXT: ("text_content",),
     PartType.RETRY: ("text_content",),
     PartType.PATCH: ("text_content",),
+    PartType.FILE: ("text_content",),
     PartType.TOOL: ("tool_output", "tool_error"),
 }
 CONTENT = "content"
@@ -74,7 +75,7 @@ class TextCutter:
         with_marks: dict[str, str] = {}
         parts = []
         for part in message.parts:
-            label = Cut("", file_name=_name_of_output(part))
+            label = Cut("", file_name=_name_of(part))
             changes: dict[str, Any] = {}
             for name, text in _texts_of(part).items():
                 if len(text) > self.limit // 4:
@@ -179,8 +180,8 @@ def _attribute(pattern: re.Pattern[str], attributes: str) -> str | None:
     return found[1] if found and is_storable(found[1]) else None
 
 
-def _name_of_output(part: NewPart) -> str | None:
-    """Name the file of a part's text after its tool; None without a usable name."""
-    name = part.tool_title or part.tool_name
-    usable = isinstance(name, str) and name and is_storable(name)
-    return f"{str(name)[:200]} output" if usable else None
+def _name_of(part: NewPart) -> str | None:
+    """Name the file of a part's text as the part, or after its tool, if possible."""
+    tool = part.tool_title or part.tool_name
+    name = part.file_name or (f"{tool[:200]} output" if isinstance(tool, str) and tool else None)
+    return name[:200] if isinstance(name, str) and is_storable(name) else None
