@@ -58,7 +58,7 @@ class ImportReport:
         "file",
         nargs="?",
         metavar="FILE",
-        help="A history, plain or compressed (.gz, .zst), or OpenCode's database; - for standard input.",
+        help="A history, plain or compressed (.gz, .zst), a .zip, or OpenCode's database; - for standard input.",
     ),
     argument(
         "--session",

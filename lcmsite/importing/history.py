@@ -2,6 +2,7 @@
 
 The file is JSON Lines, in which each line is a message or an object with `messages`; or one JSON value, a list of these
 or one object; or the transcript of an agent, recognized by its lines; or a document of another program (`DOCUMENTS`).
+It may be compressed, or the zip archive of an export.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,8 +36,10 @@ from lcmsite.importing.side_files import with_outputs
 
 # The prefix of idempotency keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
-_GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_SUFFIXES = {".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"}
+_GZIP, _ZSTANDARD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+# Maximum size of a file in a zip archive: it is read into memory.
+MOST_UNZIPPED_BYTES = 4 * 1024**3
+_SUFFIXES = {".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".traj"}
 UNFINISHED = "unfinished last line"
 KNOWN_FORMATS = (
     f"LCM reads messages as JSON ({', '.join(READERS)}), transcripts of Claude Code, Codex and pi, and files of "
@@ -113,11 +117,28 @@ class History:
                 elif begin.startswith(_ZSTANDARD):
                     unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
                     yield from self._read(io.BufferedReader(unpacked))
+                elif begin.startswith(_ZIP):
+                    yield from self._unzipped(file)
                 else:
                     yield from self._read(file)
         except (OSError, ValueError) as refusal:
             why = getattr(refusal, "strerror", None) or refusal
             raise Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file") from refusal
+
+    def _unzipped(self, file: BinaryIO) -> Iterator[Entry]:
+        """Yield the messages of an export of ChatGPT or Claude.ai, as it is downloaded."""
+        try:
+            with zipfile.ZipFile(file) as archive:
+                found = [each for each in archive.infolist() if Path(each.filename).match("conversations*.json")]
+                if not found:
+                    raise self._malformed("", "This zip has no conversations.json. Unzip it, and import its files.")
+                if sum(each.file_size for each in found) > MOST_UNZIPPED_BYTES:
+                    raise self._malformed("", f"conversations.json has more than {MOST_UNZIPPED_BYTES:,} bytes.")
+                for each in found:
+                    with archive.open(each) as member:
+                        yield from self._read(member)
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as broken:
+            raise self._malformed("", f"The zip cannot be read: {broken}") from broken
 
     def _read(self, file: Iterable[bytes]) -> Iterator[Entry]:
         stream = iter(file)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
+import zipfile
 
 import pytest
 import zstandard
@@ -259,6 +261,43 @@ def test_a_rollout_may_be_packed_with_zstandard(imported):
     compacted = Message.objects.order_by("seq").last()
     # What the vendor keeps encrypted has no text; what replaced the history stays with the message.
     assert compacted.metadata["codex"]["inside"]["payload"]["add"]["replacement_history"]
+
+
+def zipped(**files_of_it: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files_of_it.items():
+            archive.writestr(name.replace("__", "/").replace("_json", ".json"), content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("name", ["conversations_json", "data__conversations_json"])
+def test_an_export_is_imported_as_the_zip_that_the_vendor_sends(imported, name):
+    archive = zipped(users_json=b"[]", **{name: files.FILES["ChatGPT"][1]})
+
+    report = imported("export.zip", archive)["conversations"]
+    again = imported(*files.FILES["ChatGPT"])["conversations"]
+
+    assert [(each["session_id"], each["created"]) for each in report] == [("gpt-1", again[0]["stored_before"])]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (zipped(users_json=b"[]"), "This zip has no conversations.json. Unzip it"),
+        (zipped(conversations_json=b"[" + b" " * 2000 + b"]"), "has more than 1,000 bytes"),
+        (zipped(conversations_json=b"[]")[:-30], "The zip cannot be read"),
+    ],
+)
+def test_a_zip_without_a_readable_export_is_refused(tmp_path, monkeypatch, content, why):
+    monkeypatch.setattr("lcmsite.importing.history.MOST_UNZIPPED_BYTES", 1000)
+    path = tmp_path / "export.zip"
+    path.write_bytes(content)
+
+    refused = lcm("--json", "import", str(path))
+
+    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
+    assert why in refused.problem["detail"]
 
 
 def test_a_last_line_that_is_being_written_is_taken_by_the_next_import(imported):
