@@ -4,11 +4,13 @@
 
 Claude Code writes one line for each block of an API response. Each line is a message here; rendering merges them again.
 A line with `isCompactSummary` has the text with which Claude Code replaced its context: it becomes a compaction part.
-Lines of other types, such as `progress`, hold no message.
+Lines of other types, such as `progress`, hold no message. Texts that Claude Code wrote in the user's place, such as the
+output of a local command, are marked as synthetic: summaries do not quote them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -31,6 +33,10 @@ NOTE = "claude_code"
 _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
 # The suffix of a sub-agent's session if the line has no `agentId`.
 _SIDE = "sidechain"
+# The metadata key of the part of a message whose content was a string.
+_STRING = "claude_code_string"
+_WRITTEN_BY_HOST = re.compile(r"\s*<(local-command-|command-(name|message)>)")
+_ARGUMENTS_OF_USER = re.compile(r"<command-args>\s*[^<\s]")
 _CONTINUED = "This session is being continued from a previous conversation"
 
 
@@ -102,6 +108,8 @@ def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
         summary = NewPart(PartType.COMPACTION, text_content=flattened(message.parts) or message.content)
         message = NewMessage(Role.ASSISTANT, parts=(summary,))
         row = _summary_row(summary)
+    elif message.role is Role.USER:
+        message = _marked(message, is_meta=line.get("isMeta") is True)
     message = replace(message, created_at=Fields(line).moment("timestamp"))
     return with_remainder(message, NOTE, line, _plain(message, row))
 
@@ -110,11 +118,29 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Restore the line that a message was read from."""
     metadata, rest = split_remainder(record.metadata, NOTE)
     parts = as_it_came(record).parts
+    if parts and metadata_value(parts[0], _STRING) is True:
+        record, parts = replace(record, parts=()), ()
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
     # A compaction by the API is a block of its own type; one by Claude Code is a text of the user.
     is_summary = is_compaction and metadata_value(parts[0], COMPACTED) is not True
     row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
     return restored(_plain(record, row), rest)
+
+
+def _marked(message: NewMessage, *, is_meta: bool) -> NewMessage:
+    """Mark the texts of a user's message that Claude Code wrote as synthetic."""
+    string = NewPart(PartType.TEXT, text_content=message.content, metadata={_STRING: True})
+    parts = message.parts or (string,)
+    is_added = [part.part_type is PartType.TEXT and (is_meta or _is_added(part.text_content or "")) for part in parts]
+    if not any(is_added):
+        return message
+    marked = (replace(part, is_synthetic=True) if added else part for part, added in zip(parts, is_added, strict=True))
+    return replace(message, parts=tuple(marked))
+
+
+def _is_added(text: str) -> bool:
+    """Whether Claude Code wrote a text; the arguments of a command are the user's."""
+    return bool(_WRITTEN_BY_HOST.match(text)) and not _ARGUMENTS_OF_USER.search(text)
 
 
 def _plain(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -308,6 +308,28 @@ def test_a_line_of_a_transcript_is_its_message_at_its_time(form, line):
     assert comes_back(form, line)
 
 
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize(
+    ("text", "more", "is_added"),
+    [
+        ("Caveat: DO NOT respond to these messages.", {"isMeta": True}, True),
+        ("<local-command-stdout>Compacted</local-command-stdout>", {}, True),
+        ("<command-name>/clear</command-name>\n<command-args></command-args>", {}, True),
+        ("<command-name>/review</command-name>\n<command-args>the port</command-args>", {}, False),
+        ("What is <local-command-stdout>?", {}, False),
+    ],
+)
+def test_a_text_that_claude_code_wrote_for_the_user_is_synthetic(text, more, is_added, is_list):
+    content = [{"type": "text", "text": text}] if is_list else text
+    line = CLAUDE_CODE_LINE | {"message": {"role": "user", "content": content}} | more
+
+    message = READ["claude_code"](line)
+
+    assert as_stored(message).content == text
+    assert any(part.is_synthetic for part in message.parts) == is_added
+    assert comes_back("claude_code", line)
+
+
 @pytest.mark.parametrize(
     ("line", "content"),
     [
