@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import difflib
 import hashlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,9 +48,10 @@ class FileChange:
     def diff(self, secret: str) -> str:
         """Return the change as a unified diff, with `secret` shortened."""
         both = (self.before, self.after)
-        before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in both)
+        before, after = (io.StringIO((text or b"").decode("utf-8", "replace"), newline="\n") for text in both)
         old, new = (self.path if text is not None else "/dev/null" for text in both)
-        text = "\n".join(difflib.unified_diff(before, after, old, new, lineterm=""))
+        lines = difflib.unified_diff(list(before), list(after), old, new)
+        text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
         return text.replace(secret, f"{secret[:_SHOWN_OF_KEYS]}…") if secret else text
 
 

@@ -229,9 +229,11 @@ def _agreed(changes: Sequence[FileChange], arguments: Namespace, *, secret: str,
     for change in changes:
         if change.is_change:
             text = change.diff(secret)
-            console.print(
-                Syntax(text, "diff", background_color="default") if console.is_terminal else text, markup=False
-            )
+            if console.is_terminal:
+                console.print(Syntax(text, "diff", background_color="default"))
+            else:
+                # Unchanged, so that it can be applied.
+                console.file.write(text)
     if arguments.dry_run:
         return False
     if arguments.yes:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import shutil
+import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +89,21 @@ def test_a_host_is_shown_its_change_connected_once_and_let_go_without_a_trace(us
     assert lcm("disconnect", host, "--yes").exit_code == 0
     assert files_in(used) == before
     assert not ApiKey.objects.filter(revoked_at=None).exists()
+
+
+def test_the_change_in_a_pipe_is_a_diff_that_can_be_applied(used, tmp_path):
+    text = SETTINGS.replace('"opus",', f'"opus",\n\t"note": "{"long " * 40}",').rstrip()
+    (used / ".claude/settings.json").write_text(text)
+    shown = lcm("connect", "claude-code", "--dry-run").err
+
+    # Each file is patched in this folder, under its name.
+    parts = [f"--- {part}" for part in shown.split("--- ") if part.startswith(str(used / ".claude/settings.json"))]
+    diff = parts[0].replace(str(used / ".claude/settings.json"), "settings.json")
+    (tmp_path / "settings.json").write_text(text)
+    subprocess.run(["git", "apply", "-p0"], input=diff.encode(), cwd=tmp_path, check=True)
+
+    patched = (tmp_path / "settings.json").read_text()
+    assert '\t"note": "long long' in patched and " hook claude-code" in patched
 
 
 @pytest.mark.sampled(3)
