@@ -37,7 +37,10 @@ class Parser(ArgumentParser):
         if message.startswith("unrecognized arguments"):
             known = [name for action in self.actions for name in action.option_strings]
             options = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
-            sentence += suggestion(options, known) or " A text that begins with - is written after `--`."
+            places = [each for each in self.actions if f"--{each.dest.replace('_', '-')}" in options]
+            names = " and ".join(str(each.metavar) for each in places if not each.option_strings)
+            by_place = f" Give {names} by place, without a name." if names else ""
+            sentence += by_place or suggestion(options, known) or " A text that begins with - is written after `--`."
         raise Invalid(f"{sentence} See `{self.prog} --help`.", code="usage")
 
 

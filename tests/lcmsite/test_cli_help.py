@@ -77,6 +77,10 @@ def test_the_help_of_a_first_word_lists_the_verbs_that_share_it(capsys, word):
         (["grep", "--scpoe=all", "x"], "Did you mean --scope?"),
         (["key", "list", "--jsno"], "Did you mean --json?"),
         (["--worskpace", "x", "list"], "Did you mean --workspace?"),
+        (
+            ["expand-range", "1", "--from-seq", "1", "--to-seq", "4"],
+            "Give FROM_SEQ and TO_SEQ by place, without a name.",
+        ),
     ],
 )
 def test_a_mistyped_verb_or_option_gets_a_suggestion(words, suggestion):
