@@ -21,12 +21,14 @@ from lcmsite.catalogue.paging import Page
 from lcmsite.cli import show_reading, show_trust
 from lcmsite.cli.terminal_layout import UNLIMITED_WIDTH, Screen, cell, show_one
 from lcmsite.effective_settings import EffectiveSettings, Source
+from lcmsite.hosts.doctoring import HostHealth
 from lcmsite.periodic_tasks import Schedule
 from lcmsite.types import IssuedKey
 from retrieval.delegation.types import GrantRecord
 from retrieval.history.types import TimelineEntry
 from retrieval.types import MessageSpan
 
+_SHOWN_ONE_BY_ONE = MessageRecord | EndpointRecord | PlanOutline | GrantRecord | TimelineEntry | HostHealth
 # Imported for the renderers that they register.
 RENDERERS = (show_reading, show_trust)
 
@@ -56,7 +58,7 @@ def show(result: Any, stream: TextIO, *, workspace: Callable[[], str] = str) -> 
 def _show_many(results: Sequence[Any], screen: Screen) -> None:
     if not results:
         screen.line("Nothing.")
-    elif isinstance(results[0], MessageRecord | EndpointRecord | PlanOutline | GrantRecord | TimelineEntry):
+    elif isinstance(results[0], _SHOWN_ONE_BY_ONE):
         for before, each in zip([None, *results], results, strict=False):
             # Only a page of a list is in the order of seqs.
             if isinstance(results, Page):
@@ -79,6 +81,22 @@ def _(message: MessageRecord, screen: Screen) -> None:
     author = f" {message.author}" if message.author else ""
     screen.heading(f"[{message.seq}] {message.role}{author}", f"msg_{message.message_id}", cell(message.created_at))
     screen.body(reader_text(message))
+
+
+@show_one.register
+def _(health: HostHealth, screen: Screen) -> None:
+    state = {True: "connected", False: "connected, but cannot reach LCM", None: "not connected"}[health.alive]
+    screen.heading(health.host, health.version or ("found" if health.found else "not found"), state)
+    # What failed since the last import is part of the advice.
+    problem = "" if health.last_problem.split(" ", 2)[-1] in health.advice else health.last_problem
+    pending = counted(health.pending, "entry", "entries") if health.pending else ""
+    facts = {"last event": health.last_event, "last import": health.last_import, "last problem": problem}
+    for name, value in (facts | {"in the spool": pending}).items():
+        if value:
+            screen.line(f"  {name}: {value}")
+    for each in health.advice.splitlines():
+        screen.line(f"  to do: {each}")
+    screen.line()
 
 
 @show_one.register

@@ -27,7 +27,7 @@ _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class HostHealth:
-    """The diagnosis of one host; `advice` is empty if nothing has to be done.
+    """The diagnosis of one host; `advice` has a line for each thing to do.
 
     `alive` is whether the host's hooks can reach LCM with their key; None if the host is not connected.
     """
@@ -78,7 +78,7 @@ def examine(host: Host, place: Place) -> HostHealth:
     if is_refused:
         advice.append(f"LCM does not take the key of {host.title}: run `lcm connect {host.name}` again.")
     if _has_failed(activity):
-        advice.append(f"Since the last import this has failed: {activity['problem']['what']}")
+        advice.append(f"Since the last import this has failed: {_problem(activity)['what']}")
     if connection and pending and answers and not is_refused:
         advice.append("Run `lcm hook replay`.")
     if connection and "event" not in activity:
@@ -98,10 +98,16 @@ def examine(host: Host, place: Place) -> HostHealth:
         last_event=_moment(activity.get("event")),
         last_import=_moment(activity.get("import")),
         pending=pending,
-        last_problem=_moment(activity.get("problem")),
-        advice=" ".join(advice),
+        last_problem=_moment("problem" in activity and _problem(activity)),
+        advice="\n".join(advice),
         alive=(answers is True and not is_refused and not missing and is_command_there) if connection else None,
     )
+
+
+def _problem(activity: dict[str, Any]) -> dict[str, Any]:
+    """The last problem, with an error of JavaScript's `fetch` in words."""
+    noted = activity["problem"]
+    return {**noted, "what": str(noted["what"]).replace("TypeError: fetch failed", "LCM did not answer")}
 
 
 def _has_failed(activity: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -514,6 +515,18 @@ def test_doctor_says_that_the_key_is_refused_and_what_failed_last(served):
     assert "key" in found["codex"]["advice"] and "lcm connect codex" in found["codex"]["advice"]
     assert "The file is empty." in found["codex"]["advice"]
     assert "key" not in found["claude-code"]["advice"] and "empty" not in found["claude-code"]["advice"]
+
+
+def test_doctor_shows_one_line_a_fact(served):
+    connect_to("pi", served)
+    host_state.note("pi", event="turn_end", problem="append: TypeError: fetch failed")
+
+    shown = lcm("doctor", "pi").out
+
+    assert re.search(r"^pi  .*connected", shown, re.M)
+    assert re.search(r"^  last event: \S+ \S+ turn_end$", shown, re.M)
+    assert shown.count("append: LCM did not answer") == 1
+    assert "fetch failed" not in shown and max(map(len, shown.splitlines())) < 160
 
 
 def test_doctor_warns_where_the_gateway_records_the_same_session(served):
