@@ -183,6 +183,8 @@ class Transcript(NamedTuple):
     may_branch: Callable[[Row], bool] = lambda line: True
     # The program that writes these transcripts.
     name: str = ""
+    # Returns the title in a line and the id of a line of its session ("" if it is this one); None for other lines.
+    title_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
 
 
 TRANSCRIPTS = (
@@ -193,6 +195,7 @@ TRANSCRIPTS = (
         claude_code.parent_of,
         claude_code.place_of,
         claude_code.may_branch,
+        title_of=claude_code.title_of,
     ),
     Transcript(codex.is_line, codex.session_of, codex.from_codex, codex.parent_of),
     Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of, name="pi"),

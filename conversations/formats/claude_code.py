@@ -31,6 +31,8 @@ from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Ro
 NOTE = "claude_code"
 # Keys that name a line's session, or a message in it. Transcripts of other tools have none of these keys.
 _KEYS_OF_LINES = frozenset({"sessionId", "leafUuid", "messageId"})
+# For each type of line with a title, the key that holds it.
+_TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 # The suffix of a sub-agent's session if the line has no `agentId`.
 _SIDE = "sidechain"
 # The metadata key of the part of a message whose content was a string.
@@ -59,6 +61,16 @@ def parent_of(line: Mapping[str, Any]) -> str:
     """Return the session whose sub-agent wrote the line, if one did."""
     session = line.get("sessionId")
     return session if line.get("isSidechain") is True and isinstance(session, str) else ""
+
+
+def title_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the session's title in a line, and the id of a line of that session.
+
+    The summary of another session may be in the file: `leafUuid` is the last line of the session that it is of.
+    """
+    title = line.get(_TITLES.get(line.get("type", ""), ""))
+    leaf = line.get("leafUuid", "")
+    return (title, leaf) if isinstance(title, str) and isinstance(leaf, str) else None
 
 
 def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:

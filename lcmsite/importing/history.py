@@ -94,6 +94,8 @@ class History:
     # How many lines so far may begin a branch; by session, the key of the newest message.
     _turns: int = field(default=0, repr=False)
     _newest: dict[str, str] = field(default_factory=dict, repr=False)
+    # The titles in a transcript, each with its session and the id of a line of that session, or "".
+    _titles: list[tuple[str, str, str]] = field(default_factory=list, repr=False)
     # Lines of a transcript since its last message.
     _lines_behind: list[Mapping[str, Any]] = field(default_factory=list, repr=False)
     # The session of the first message of a transcript.
@@ -252,6 +254,8 @@ class History:
             raise self._malformed(where, str(wrong)) from wrong
         self._lines_behind.append(line)
         if message is None:
+            if title := transcript.title_of(line):
+                self._titles.append((self.session or named, *title))
             # The first name counts: a session that continues another may repeat lines of the other.
             if named and not self._named:
                 self._named, self._parent = named, transcript.parent_of(line)
@@ -293,6 +297,14 @@ class History:
             program=transcript.name if transcript.name in PREFIXES and not self.session else "",
             row=line,
         )
+
+    def titles(self) -> dict[str, str]:
+        """Return the last title of each session in a transcript that was read."""
+        return {
+            session_id or self._file_session_id: title
+            for session_id, title, line_id in self._titles
+            if is_name(title) and (not line_id or line_id in self._messages)
+        }
 
     def take_lines(self) -> tuple[Mapping[str, Any], ...]:
         """Return the lines since the last message, and clear them."""

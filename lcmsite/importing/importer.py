@@ -81,6 +81,10 @@ class Importer:
             if conversation is not None and conversation.created:
                 # The session may have returned from a branch that the plugin missed: move the head to the last message.
                 self._move_head(conversation, next(reversed(keys.values())))
+        for session_id, title in self.history.titles().items():
+            if session_id in self._found:
+                rows = Conversation.objects.filter(pk=self._found[session_id].conversation_id)
+                rows.filter(title=None).update(title=title)
         if behind := self.history.take_lines():
             for file in self._files.values():
                 self._keep_lines(file, behind)

@@ -233,6 +233,23 @@ def test_a_message_of_a_host_that_was_read_differently_before_is_not_stored_agai
     assert (report["stored_before"], report["created"]) == (1, 1)
 
 
+def test_the_title_of_a_transcript_is_that_of_its_conversation_unless_it_has_one(imported):
+    summary = {"type": "summary", "summary": "Of another session", "leafUuid": "elsewhere"}
+    own = {"type": "summary", "summary": "The port", "leafUuid": "u1"}
+    renamed = {"type": "custom-title", "customTitle": "Ports", "sessionId": "cc-2"}
+    lines = [summary, files.claude_code_line("u1", None, "Which port?"), own]
+
+    titles = []
+    for more in ([], [renamed]):
+        imported("cc-2.jsonl", files.lines_of([*lines, *more]))
+        titles.append(Conversation.objects.get().title)
+        Conversation.objects.update(title=None)
+    Conversation.objects.update(title="Mine")
+    imported("cc-2.jsonl", files.lines_of([*lines, renamed]))
+
+    assert [*titles, Conversation.objects.get().title] == ["The port", "Ports", "Mine"]
+
+
 @pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
 def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
     folder = tmp_path / "cc-2" / "tool-results"
