@@ -259,6 +259,8 @@ class ConversationRecord:
     head_seq: int = 0
     # The number of moves of the head: above 0, there may be branches.
     moves: int = 0
+    # In lists: the beginning of its first prompt, if it has no title.
+    first_prompt: str | None = None
 
 
 @dataclass(frozen=True)

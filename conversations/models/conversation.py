@@ -157,7 +157,7 @@ class Conversation(models.Model):
     def as_record(self) -> ConversationRecord:
         project = None if self.project is None else self.project.name
         link = None if self.parent_link is None else ParentLink(self.parent_link)
-        return record_of(ConversationRecord, self, project=project, parent_link=link)
+        return record_of(ConversationRecord, self, project=project, parent_link=link, first_prompt=None)
 
 
 class ContextItem(models.Model):

@@ -53,3 +53,16 @@ FROM (
   ) AS listed
   WINDOW in_order AS (ORDER BY conversation_id {direction})
 ) AS added
+
+-- name: first_prompts
+-- The beginning of the first prompt of each conversation without a title. A text that a host added is no prompt.
+SELECT c.conversation_id, found.prompt
+FROM conversations c CROSS JOIN LATERAL (
+  SELECT left(ltrim(coalesce(p.text_content, m.content), E' \n\r\t'), %s) AS prompt
+  FROM messages m LEFT JOIN message_parts p ON p.message_id = m.message_id AND p.part_type = 'text'
+  WHERE m.conversation_id = c.conversation_id AND m.seq <= %s AND m.role = 'user'
+    AND (p.part_id IS NOT NULL OR m.chained_parts = 0) AND p.is_synthetic IS NOT TRUE
+    AND coalesce(p.text_content, m.content) !~ '^\s*(<|# AGENTS\.md |$)'
+  ORDER BY m.seq, p.ordinal LIMIT 1
+) AS found
+WHERE c.conversation_id = ANY(%s) AND c.title IS NULL AND c.quarantined = 0

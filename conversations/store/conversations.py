@@ -21,7 +21,7 @@ from conversations.models import Conversation, Project
 from conversations.models.columns import record_of
 from conversations.policy import check_overrides
 from conversations.sql import array, first_row
-from conversations.store.pages import Page, fitting_conversations
+from conversations.store.pages import Page, fitting_conversations, with_first_prompts
 from conversations.store.part_rows import part_row_of
 from conversations.store.spec_api import SpecificationStore, ordinal_of
 from conversations.types import (
@@ -115,6 +115,7 @@ class ConversationStore(SpecificationStore):
     ) -> list[ConversationRecord]:
         """List conversations with their titles and counters, oldest first.
 
+        A conversation without a title has the first line of its first prompt.
         Filter them by project, prefix of the session_id, values in the metadata, and time of the last change or append.
         A page has 8 MiB at most; its cursor continues the list. To find conversations by their messages, use grep.
         """
@@ -133,7 +134,8 @@ class ConversationStore(SpecificationStore):
         )
         found = Conversation.objects.select_related("project").filter(pk__in=ids)
         in_order = found.order_by("-pk" if newest_first else "pk")
-        return Page([conversation.as_record() for conversation in in_order], more=len(ids) < there)
+        listed = with_first_prompts(conversation.as_record() for conversation in in_order)
+        return Page(listed, more=len(ids) < there)
 
     @transaction.atomic
     def change_conversation(

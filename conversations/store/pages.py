@@ -6,14 +6,19 @@ The database computes how many rows fit before any of them is read, as a row can
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db.models import Q
 
-from conversations.sql import load, rows
+from conversations.sql import array, load, rows
+from conversations.types import ConversationRecord
 
 T = TypeVar("T")
+
+# Maximum of the characters of a first prompt in a list, and how many messages are searched for it.
+LONGEST_PROMPT, FIRST_MESSAGES = 80, 50
 
 # Maximum number of bytes of a page, unless its first row alone is larger.
 MOST_PAGE_BYTES = 8 * 1024**2
@@ -40,6 +45,21 @@ def fitting_conversations(*, newest_first: bool, **values: Any) -> tuple[list[in
     statement = _FIT["conversations_that_fit"].format(**order)
     [(ids, there)] = rows(statement, {**values, "most_bytes": MOST_PAGE_BYTES})
     return ids, there
+
+
+def with_first_prompts(records: Iterable[ConversationRecord]) -> list[ConversationRecord]:
+    """Add the first line of their first prompts to conversations without a title.
+
+    Texts in the cold tier are not read, and a conversation with quarantined items gets none.
+    """
+    listed = list(records)
+    untitled = array(each.conversation_id for each in listed if each.title is None)
+    found = dict(rows(_FIT["first_prompts"], [2 * LONGEST_PROMPT, FIRST_MESSAGES, untitled]))
+    lines = {id: prompt.splitlines()[0].rstrip() for id, prompt in found.items()}
+    shown = {
+        id: line if len(line) <= LONGEST_PROMPT else f"{line[: LONGEST_PROMPT - 1]}…" for id, line in lines.items()
+    }
+    return [replace(each, first_prompt=shown.get(each.conversation_id)) for each in listed]
 
 
 def if_given(**filters: Any) -> Q:

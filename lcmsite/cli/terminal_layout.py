@@ -21,7 +21,7 @@ LONGEST_CELL = 64
 # Limited in a file or a pipe too, because all rows of a table are padded to the longest cell.
 LONGEST_PIPED_CELL = 1_000
 # Fields that name a record, besides its ids.
-_NAMES = frozenset({"id", "name", "title"})
+_NAMES = frozenset({"id", "name", "title", "first_prompt"})
 
 # Stored text must not move the cursor or colour the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -16,6 +16,7 @@ from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
+from conversations.store.pages import with_first_prompts
 from conversations.types import ConversationRecord
 
 # The maximum page number. Use the filter to find other conversations.
@@ -75,7 +76,7 @@ class ConversationPage:
 def browse(
     *, query: str | None, sort: BrowseSort | str, page: int, limit: int, policy: CompactionPolicy, scope: Scope
 ) -> ConversationPage:
-    """See `RetrievalEngine.browse`: three statements for any number of rows."""
+    """See `RetrievalEngine.browse`: four statements for any number of rows."""
     found: QuerySet[Conversation] = scope.narrow(Conversation.objects.select_related("project"))
     if query:
         found = found.filter(
@@ -86,9 +87,11 @@ def browse(
     shown = list(annotated.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
     filled = {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
     total = found.count()
+    records = with_first_prompts(each.as_record() for each in shown)
     return ConversationPage(
         conversations=tuple(
-            _overview(each, filled[each.pk], decide(each, policy, last_outcome=each.last_outcome)) for each in shown
+            _overview(record, filled[each.pk], decide(each, policy, last_outcome=each.last_outcome))
+            for record, each in zip(records, shown, strict=True)
         ),
         total=total,
         page=page,
@@ -97,10 +100,12 @@ def browse(
     )
 
 
-def _overview(row: Conversation, filled: tuple[int, int, int], decision: CompactionDecision) -> ConversationOverview:
+def _overview(
+    record: ConversationRecord, filled: tuple[int, int, int], decision: CompactionDecision
+) -> ConversationOverview:
     summary_tokens, system_tokens, summaries = filled
     return ConversationOverview(
-        conversation=row.as_record(),
+        conversation=record,
         system_tokens=int(system_tokens),
         summary_tokens=int(summary_tokens),
         summaries=summaries,

@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 
 from conversations.errors import Invalid, StaleHead
-from conversations.models import AuditEntry, Conversation
-from conversations.types import ConversationRecord, NewMessage, Role
+from conversations.models import AuditEntry, Conversation, Message
+from conversations.types import ConversationRecord, NewMessage, NewPart, PartType, Role
+from integrity.repairs.quarantines import Quarantines
+from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_workspace
 
 pytestmark = pytest.mark.django_db
@@ -121,3 +123,33 @@ def test_an_append_sent_again_after_its_answer_was_lost_is_not_stale():
             **{**sent, "messages": [*sent["messages"], NewMessage(Role.USER, "x", idempotency_key="k3")]}
         )
     assert Conversation.objects.get(pk=conversation.conversation_id).next_seq == 3
+
+
+def test_a_conversation_without_a_title_is_listed_with_its_first_prompt():
+    workspace = a_workspace("prompts")
+    store = a_store(workspace)
+    added = NewPart(PartType.TEXT, text_content="<system-reminder>Be brief.</system-reminder>", is_synthetic=True)
+    asked = NewPart(PartType.TEXT, text_content="\n Which port? \nIt is urgent.")
+    result = NewPart(PartType.TOOL, tool_call_id="c", tool_output="5433")
+    for name, title, *messages in (
+        ("titled", "Ports", NewMessage(Role.USER, "Which port?")),
+        ("added", None, NewMessage(Role.USER, parts=(added, asked))),
+        ("results", None, NewMessage(Role.USER, parts=(result,)), NewMessage(Role.USER, "word " * 40)),
+        ("silent", None, NewMessage(Role.ASSISTANT, "Hello.")),
+        ("withheld", None, NewMessage(Role.USER, "A secret.")),
+    ):
+        conversation = a_conversation(session_id=name, title=title, workspace=workspace)
+        store.append_messages(conversation_id=conversation.conversation_id, messages=messages)
+    held = Message.objects.get(content="A secret.")
+    Quarantines.from_settings(store.scope).quarantine(id=f"msg_{held.message_id}", reason="secret")
+
+    listed = {each.session_id: each.first_prompt for each in store.list_conversations()}
+    browsed = {
+        each.conversation.session_id: each.conversation.first_prompt
+        for each in RetrievalEngine.from_settings(store.scope).browse().conversations
+    }
+
+    assert listed == browsed
+    assert listed == {
+        "titled": None, "added": "Which port?", "results": ("word " * 16)[:79] + "…", "silent": None, "withheld": None
+    }  # fmt: skip

@@ -41,7 +41,7 @@ REFUSED = ("lcm_read_file", "lcm_read_lines")
 APART = {
     "What this LCM is and how it is set.": "schema models retention",
     "Names, settings and counts of conversations.": """
-        list find show browse branches projects evaluate activity storage integrity journal_subpaths
+        find show branches projects evaluate activity storage integrity journal_subpaths
     """,
     "States, ids, seqs and tokens of work and its results.": """
         runs run jobs job plans show_plan history_jobs history_job boundaries coverage receipts receipt compare_receipts
@@ -52,6 +52,7 @@ APART = {
     "Ids, hashes, counts and reasons of findings, repairs, acts and events.": """
         check scan reports report repair_plans repairs quarantines audit map_record
     """,
+    "No prompt of a conversation with quarantined items: `test_a_conversation_without_a_title_...`.": "list browse",
     "It holds everything, as a ledger does.": "journal",
     "An admin reads on purpose what is withheld.": "read_quarantined",
     "A test of its own: `test_items_of_a_quarantined_file_...`.": "map_output",

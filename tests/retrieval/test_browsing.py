@@ -86,5 +86,5 @@ def test_it_costs_the_same_number_of_statements_whatever_the_number(django_asser
     for size in (1, 5):
         for _ in range(size):
             a_conversation("one", project="harbour")
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(4):
             reader.browse()
