@@ -81,7 +81,7 @@ class RequestGuard:
         # The key is checked before the body is read.
         authorization = headers.get("authorization", "")
         scope[CALLER], scope[LIMIT_HEADERS] = await self.runner.run(lambda: admit(authorization))
-        scope[CHOSEN_TOOLS] = chosen_tools(QueryParams(scope["query_string"]).get("tools", ""))
+        scope[CHOSEN_TOOLS] = chosen_tools(QueryParams(scope.get("query_string", b"")).get("tools", ""))
         if scope["method"] != "POST":
             # A GET would open a stream for messages of the server, which sends none.
             raise MethodNotAllowed(f"This path does not take {scope['method'][:20]} requests; send a POST.")
