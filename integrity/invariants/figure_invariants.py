@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from conversations.content.flattening import attachment_tokens, reasoning_in, searchable
+from conversations.content.flattening import attachment_tokens, reasoning_in
 from conversations.content.hashing import content_hash
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
@@ -76,9 +76,11 @@ def miscounted_summaries(rows: Iterable[tuple[Any, ...]]) -> Iterator[Finding]:
 def count_of(message: MessageRecord, *, column: str, chained: int, tokens: TokenEstimator) -> int:
     """Recount the texts of a message with parts; `column` is its content."""
     parts = [part for part in message.parts if part.ordinal < chained]
-    text = message.content if column == storable(message.content) else searchable(message.content, parts)
+    text: str | None = message.content
+    if column != storable(message.content):
+        text = hash_invariants.searched_text(message.content, parts, column=column)
     reasoning = reasoning_in(parts)
-    return tokens.count(text) + (tokens.count(reasoning) if reasoning else 0)
+    return tokens.count(column if text is None else text) + (tokens.count(reasoning) if reasoning else 0)
 
 
 in_sql(
