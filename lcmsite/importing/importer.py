@@ -19,8 +19,8 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.injected import without_injected
 from conversations.store.journal_files import JournalFiles
 from conversations.store.read import seqs_of_keys
-from conversations.types import ConversationRecord
-from lcmsite.importing.history import KEYS_BEGIN, Entry, History
+from conversations.types import ConversationRecord, PartType
+from lcmsite.importing.history import Entry, History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
 
@@ -170,9 +170,9 @@ class Importer:
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
         stored = seqs_of_keys(conversation.conversation_id, [entry.key for entry in entries])
-        # LCM's own keys identify a line, or a host's message. Another version of LCM may have parsed it differently:
-        # skip known ones.
-        known = {each.key for each in entries if each.key.startswith(KEYS_BEGIN) and each.key in stored}
+        # Skip what is stored, although another version of LCM may have parsed it differently. The store compares other
+        # messages with keys of their own: it refuses another text under the same key.
+        known = {each.key for each in entries if each.key in stored and _may_be_parsed_differently(each)}
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
@@ -242,6 +242,16 @@ class Importer:
             self.store.open_conversation(
                 session_id=record.session_id, project=project or None, parent_session_id=parent or None
             )
+
+
+def _may_be_parsed_differently(entry: Entry) -> bool:
+    """Whether earlier versions of LCM may have parsed a stored message differently.
+
+    They left out the texts of attachments. Without a key of its own, a message is identified by its line and text.
+    """
+    message = entry.message
+    is_attached = any(part.part_type is PartType.FILE and part.text_content for part in message.parts)
+    return message.idempotency_key is None or is_attached
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:

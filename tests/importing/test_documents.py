@@ -250,6 +250,17 @@ def test_the_title_of_a_transcript_is_that_of_its_conversation_unless_it_has_one
     assert [*titles, Conversation.objects.get().title] == ["The port", "Ports", "Mine"]
 
 
+def test_a_message_that_its_host_changed_is_refused_and_not_left_out_silently(imported, tmp_path):
+    name, content = files.FILES["Claude.ai"]
+    imported(name, content)
+    (tmp_path / "changed.json").write_bytes(content.replace(b"It is 5433.", b"It is 6544."))
+
+    refused = lcm("import", str(tmp_path / "changed.json"))
+
+    assert refused.exit_code == 4
+    assert "6544" not in lcm("messages", "cai-1").out
+
+
 @pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
 def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
     folder = tmp_path / "cc-2" / "tool-results"
