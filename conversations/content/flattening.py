@@ -93,9 +93,9 @@ def _is_sent(part: NewPart) -> bool:
     url = part.file_url or ""
     if url.startswith("data:") and len(url) >= SHORTEST_DATA:
         return True
-    # An image that the vendor stores has its id in the metadata, and no URL.
     is_image = (part.file_mime or "").startswith("image/") or url.startswith("data:image/")
-    return is_image and (url.startswith(("data:", "https://", "http://")) or "'file_id'" in str(part.metadata))
+    # An image that the vendor stores has no URL, but the vendor's id of it in the metadata.
+    return is_image and (url.startswith(("data:", "https://", "http://")) if url else bool(part.metadata))
 
 
 def _texts_of(part: NewPart) -> list[tuple[str, str]]:
