@@ -13,13 +13,14 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import connection
 from psycopg.conninfo import make_conninfo
+from structlog.testing import capture_logs
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
 from lcmsite.cli.cli_session import OPERATOR
-from lcmsite.ops.backup.backup_leftovers import trial_database, unfinished
+from lcmsite.ops.backup.backup_leftovers import sweep_databases, trial_database, unfinished
 from lcmsite.ops.backup.backups import back_up, restore
 from lcmsite.ops.backup.manifest import DUMP, Manifest
 from lcmsite.ops.backup.programs import Database
@@ -89,6 +90,29 @@ def test_the_next_backup_sweeps_what_a_killed_one_has_left_and_nothing_that_is_i
     assert trials(database) == []
     assert kept and kept_directory
     assert {path.name for path in tmp_path.iterdir()} == {"files", "backup"}
+
+
+def test_a_leftover_that_cannot_be_dropped_is_logged_and_hinders_no_backup(history, tmp_path):
+    connection.ensure_connection()
+    database = Database.of(connection.connection)
+    with database.connect(autocommit=True) as server:
+        (oid,) = server.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()
+        kept, dropped = (f"lcm_verify_{oid}_0000000{number}" for number in range(2))
+        # Not even a superuser may drop a template.
+        server.execute(f"CREATE DATABASE {kept} TEMPLATE template0 IS_TEMPLATE true")
+        server.execute(f"CREATE DATABASE {dropped} TEMPLATE template0")
+        try:
+            with capture_logs() as logged:
+                back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+            left = trials(database)
+        finally:
+            server.execute(f"ALTER DATABASE {kept} IS_TEMPLATE false")
+            sweep_databases(database)
+
+    assert left == [kept]
+    assert [each["database"] for each in logged if each["event"] == "trial_database_not_dropped"] == [kept]
+    assert Manifest.read(tmp_path / "backup").holdings.messages == 60
+    assert trials(database) == []
 
 
 def kill_in_its_trial(database: Database, directory: Path) -> list[str]:

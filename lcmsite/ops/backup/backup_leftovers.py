@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import structlog
 from psycopg import sql
 
 from conversations.errors import Forbidden, Unavailable
 from lcmsite.ops.backup.programs import Database
+
+logger = structlog.get_logger(__name__)
 
 _DIRECTORY = re.compile(r"\..+\.[0-9a-f]{8}\.unfinished")
 
@@ -106,11 +109,15 @@ def trial_database(database: Database) -> Iterator[Database]:
 
 
 def sweep_databases(database: Database) -> None:
-    """Drop the trial databases of backups that are no longer running."""
+    """Drop the trial databases of backups that are no longer running, if possible."""
     with database.connect(autocommit=True) as server:
         for (name,) in server.execute(_TRIALS, (_one(server, _PREFIX),)).fetchall():
             if _one(server, _LOCK, _LOCKS, name):
-                _drop(server, name)
+                try:
+                    _drop(server, name)
+                except psycopg.Error as refusal:
+                    # It may belong to another role, or be in use by one.
+                    logger.warning("trial_database_not_dropped", database=name, error=type(refusal).__name__)
                 server.execute(_UNLOCK, (_LOCKS, name))
 
 
