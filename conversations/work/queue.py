@@ -251,9 +251,11 @@ def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
             else:
                 task(**given)
         except Exception as failure:
-            # The queue keeps one connection; if its server was restarted, the second attempt opens a new one.
-            if is_last:
+            # The queue keeps one connection; if its server was restarted, the second attempt opens a new one. After a
+            # timeout it would only wait again; each client has a class of its own for timeouts.
+            if is_last or type(failure).__name__ == "TimeoutError":
                 _asleep_until = time.monotonic() + SECONDS_WITHOUT_WAKING
                 logger.warning("wake_up_failed", **given, error=type(failure).__name__)
+                return
         else:
             return

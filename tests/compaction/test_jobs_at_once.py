@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import psycopg
 import pytest
+import redis
 from django.db import connection
 from django.utils import timezone
 from django_huey import get_queue
@@ -150,6 +151,18 @@ def test_after_a_failed_wake_up_none_is_tried_for_a_while(monkeypatch, django_ca
         wake(task, job_id=2, delay_seconds=0.0)
 
     assert [call.kwargs["job_id"] for call in task.call_args_list] == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("timeout", [TimeoutError, redis.TimeoutError])
+def test_a_wake_up_that_has_timed_out_is_not_tried_again(monkeypatch, django_capture_on_commit_callbacks, db, timeout):
+    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
+    task = Mock(side_effect=timeout)
+
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(2):
+            wake(task, job_id=1, delay_seconds=0.0)
+
+    assert task.call_count == 1
 
 
 @contextmanager
