@@ -136,6 +136,8 @@ class History:
                     raise self._malformed("", "This zip has no conversations.json. Unzip it, and import its files.")
                 if sum(each.file_size for each in found) > MOST_UNZIPPED_BYTES:
                     raise self._malformed("", f"conversations.json has more than {MOST_UNZIPPED_BYTES:,} bytes.")
+                if any(each.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for each in found):
+                    raise self._malformed("", "LCM reads only deflated or stored files of a zip. Unzip it first.")
                 for each in found:
                     with archive.open(each) as member:
                         yield from self._read(member)

@@ -291,12 +291,17 @@ def test_a_rollout_may_be_packed_with_zstandard(imported):
     assert compacted.metadata["codex"]["inside"]["payload"]["add"]["replacement_history"]
 
 
-def zipped(**files_of_it: bytes) -> bytes:
+def zipped(method: int = zipfile.ZIP_DEFLATED, /, **files_of_it: bytes) -> bytes:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w", method) as archive:
         for name, content in files_of_it.items():
             archive.writestr(name.replace("__", "/").replace("_json", ".json"), content)
     return packed.getvalue()
+
+
+LZMA = zipped(zipfile.ZIP_LZMA, conversations_json=b"[]" * 50)
+# The data begin after a header of 57 bytes. Python's error for damaged ones is neither an OSError nor a ValueError.
+DAMAGED_LZMA = LZMA[:60] + b"\xff" + LZMA[61:]
 
 
 @pytest.mark.parametrize("name", ["conversations_json", "data__conversations_json"])
@@ -315,6 +320,8 @@ def test_an_export_is_imported_as_the_zip_that_the_vendor_sends(imported, name):
         (zipped(users_json=b"[]"), "This zip has no conversations.json. Unzip it"),
         (zipped(conversations_json=b"[" + b" " * 2000 + b"]"), "has more than 1,000 bytes"),
         (zipped(conversations_json=b"[]")[:-30], "The zip cannot be read"),
+        (zipped(zipfile.ZIP_BZIP2, conversations_json=b"[]"), "LCM reads only deflated or stored files"),
+        (DAMAGED_LZMA, "LCM reads only deflated or stored files"),
     ],
 )
 def test_a_zip_without_a_readable_export_is_refused(tmp_path, monkeypatch, content, why):
