@@ -165,7 +165,8 @@ def _markdown(messages: Sequence[MessageRecord], title: str) -> Iterator[str]:
         yield ""
         author = f" ({message.author})" if message.author else ""
         yield f"## {_HEADINGS[message.role]}{author}, {written(message.created_at)}"
-        for text in texts_for_readers(message.content, message.parts):
+        texts = texts_for_readers(message.content, message.parts)
+        for text in texts if message.erased_by_id is None else ["[erased]"]:
             yield ""
             yield text
 

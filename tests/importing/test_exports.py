@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from conversations.models import Conversation, Message
+from integrity.retention.erasure import Erasures
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
@@ -83,3 +84,17 @@ def test_markdown_has_every_text_in_order(stored):
     assert text.startswith("# Ports\n")
     places = [text.index(each) for each in ("## User", "Which port?", "## Assistant", "It is 5433.")]
     assert places == sorted(places)
+
+
+def test_markdown_names_an_erased_message_in_one_line(stored):
+    session_id = stored(*files.FILES["OpenCode"])
+    before = exported(session_id, "markdown").split("\n## ")
+    erasures = Erasures.from_settings()
+    [conversation] = Conversation.objects.filter(session_id=session_id)
+    preview = erasures.preview_erasure(conversation_id=conversation.pk, from_seq=2, to_seq=conversation.next_seq - 1)
+    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+
+    after = exported(session_id, "markdown").split("\n## ")
+
+    assert after[:2] == before[:2] and len(after) == len(before) > 2
+    assert all(each.splitlines()[1:] == ["", "[erased]"] for each in after[2:])
