@@ -55,13 +55,15 @@ def texts_for_readers(content: str, parts: Iterable[NewPart]) -> list[str]:
     """Return the texts of a message as people and models read them, in order.
 
     These are the texts of the parts, with reasoning and a host's summary marked as such. Content that the parts do not
-    repeat comes first. A message without any text is shown by the types of its parts.
+    repeat comes first; if the comparison would take too long, the parts may repeat it. A message without any text is
+    shown by the types of its parts.
     """
     parts = [part for part in parts if not part.is_ignored or part.part_type is not PartType.COMPACTION]
     texts = [pair for part in parts for pair in (_texts_of(part) or _marked(part))]
     if _has_all(texts, content):
         return [text for _, text in texts] or [f"[{part.part_type}]" for part in parts]
-    return [content, *(text for value, text in texts if value not in content and text not in content)]
+    known = content if len(content) * len(texts) <= MOST_COMPARED else ""
+    return [content, *(text for value, text in texts if value not in known and text not in known)]
 
 
 def _marked(part: NewPart) -> list[tuple[str, str]]:
@@ -71,11 +73,14 @@ def _marked(part: NewPart) -> list[tuple[str, str]]:
 
 def _has_all(texts: Iterable[tuple[str, str]], content: str) -> bool:
     """Whether the content consists of these texts, or some of them, in this order."""
-    rest = content.strip()
+    # Positions in the content, because a copy of its rest for each of many texts would take too long.
+    place, end = len(content) - len(content.lstrip()), len(content.rstrip())
     for value, text in texts:
-        begin = next((each for each in (text.strip(), value.strip()) if rest.startswith(each)), "")
-        rest = rest.removeprefix(begin).lstrip()
-    return not rest
+        begin = next((each for each in (text.strip(), value.strip()) if content.startswith(each, place)), "")
+        place += len(begin)
+        while content[place : place + 1].isspace():
+            place += 1
+    return place >= end
 
 
 def reasoning_in(parts: Iterable[NewPart]) -> str:

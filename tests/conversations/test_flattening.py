@@ -73,6 +73,45 @@ def test_readers_get_every_text_of_a_message_once(content, parts, shown):
     assert texts_for_readers(content, parts) == shown
 
 
+class Copied(str):
+    """A text that counts the characters of all copies that are made of it."""
+
+    characters = 0
+
+
+def counting(name):
+    def copy(self, *given):
+        made = Copied(getattr(str, name)(self, *given))
+        Copied.characters += len(made)
+        return made
+
+    return copy
+
+
+for name in ("strip", "lstrip", "rstrip", "removeprefix", "__getitem__"):
+    setattr(Copied, name, counting(name))
+
+
+@pytest.mark.parametrize("end", ["", " but not the end"])
+def test_a_content_is_not_copied_for_each_of_many_parts(end, monkeypatch):
+    parts = [NewPart(PartType.TEXT, text_content=f"part {number}") for number in range(500)]
+    content = Copied("\n".join(part.text_content for part in parts) + end)
+    monkeypatch.setattr(Copied, "characters", 0)
+
+    shown = texts_for_readers(content, parts)
+
+    assert shown == ([content] if end else [part.text_content for part in parts])
+    assert 0 < Copied.characters < 3 * len(content)
+
+
+def test_what_would_take_too_long_to_compare_is_shown_twice(monkeypatch):
+    parts, content = [RESULT, CALL], "In a.py: 3 matches"
+    monkeypatch.setattr("conversations.content.flattening.MOST_COMPARED", 2 * len(content) - 1)
+
+    assert texts_for_readers(content, parts) == [content, "3 matches", flattened([CALL])]
+    assert texts_for_readers(flattened(parts), parts) == ["3 matches", flattened([CALL])]
+
+
 # A caller may give a content that is not the text of the parts: what only these have must be found and counted.
 OUTPUT = "the quokka sits in enclosure seven\n" * 200
 OUTPUT_PART = NewPart(PartType.TOOL, tool_call_id="c", tool_output=OUTPUT, tool_status="completed")
