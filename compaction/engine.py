@@ -50,12 +50,13 @@ class CompactionEngine:
         run = None if last is None else last.as_record()
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
-    def set_budget(self, conversation: Conversation, tokens: int) -> None:
-        """Set the token budget of the conversation's model, and compact if it is reached.
+    def lower_budget(self, conversation: Conversation, tokens: int) -> None:
+        """Lower the conversation's token budget, and compact if it is reached.
 
-        A budget that no compaction can satisfy is ignored.
+        A client must not undo what an operator has set, so a budget that is not below the present one is ignored. So is
+        one that no compaction can satisfy.
         """
-        if self.policy.overridden(conversation.overrides).model_token_budget == tokens:
+        if tokens >= self.policy.overridden(conversation.overrides).model_token_budget:
             return
         overrides = conversation.overrides | {"model_token_budget": tokens}
         with suppress(Invalid):

@@ -65,8 +65,8 @@ class Turns:
         `head_seq` first moves the head to that message, to edit a turn or to answer it again. `idempotency_key` is a
         key for the whole turn: each message without a key of its own gets one derived from it. A repeated turn then
         stores nothing, moves nothing and returns the present context. A given `budget`, less `reserve`, becomes the
-        conversation's `model_token_budget`, by which compaction is decided. The errors are those of `append`, `rewind`
-        and `assemble`; any error rolls everything back.
+        conversation's `model_token_budget`, by which compaction is decided, if it is lower than the present one. The
+        errors are those of `append`, `rewind` and `assemble`; any error rolls everything back.
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)
@@ -84,7 +84,7 @@ class Turns:
                 if head_seq is not None:
                     self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
             if budget is not None:
-                self.engine.set_budget(conversation, budget - reserve)
+                self.engine.lower_budget(conversation, budget - reserve)
             if new:
                 appended = store.append_messages(conversation_id=conversation_id, messages=new)
             context = self.assembler.assemble(

@@ -131,6 +131,26 @@ def test_the_budget_of_a_turn_decides_when_the_conversation_is_compacted():
     assert context.items[0].kind == "summary" and context.left_out.messages == 0
 
 
+@pytest.mark.parametrize(("overrides", "budget"), [({}, 20_001), ({"model_token_budget": 5000}, 6000)])
+def test_a_turn_does_not_raise_the_budget_of_the_site_or_the_conversation(settings, overrides, budget):
+    settings.LCM = {**settings.LCM, "model_token_budget": 20_000}
+    conversation_id = a_conversation("one", "two", overrides=overrides).conversation_id
+
+    context = turns().turn(conversation_id=conversation_id, messages=[], budget=budget).context
+
+    assert context.budget == budget
+    assert a_store().get_conversation(conversation_id=conversation_id).overrides == overrides
+
+
+def test_a_turn_lowers_the_budget_of_the_conversation_and_a_later_one_does_not_raise_it_again():
+    conversation_id = a_conversation("one", overrides={"model_token_budget": 9000}).conversation_id
+
+    for budget in (8000, 8500):
+        turns().turn(conversation_id=conversation_id, messages=[], budget=budget)
+
+    assert a_store().get_conversation(conversation_id=conversation_id).overrides == {"model_token_budget": 8000}
+
+
 def test_a_budget_too_small_for_compaction_counts_for_its_turn_alone():
     conversation_id = a_conversation("one", "two").conversation_id
 
