@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from operator import attrgetter
@@ -10,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.fields.json import KT
 
 from compaction.hosts.branching import Branches
 from conversations.errors import Conflict, Invalid
@@ -25,8 +27,8 @@ from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import require_continued
 
 BATCH = 500
-# In the metadata of a session whose parent was not stored yet: the parent's session.
-_PARENT = "parent_session_id"
+# In the metadata of a session whose parent was not stored yet: the parent's session. Clients do not use this name.
+_PARENT = "lcm_parent_session"
 
 
 @dataclass
@@ -61,6 +63,8 @@ class Importer:
     # By session: whether its host's plugin recorded it, and the plugin's keys by the keys in the file.
     _recorded: dict[str, bool] = field(default_factory=dict)
     _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    # By session that is not stored: the sessions that wait for it as their parent. None if not read yet.
+    _waiting: dict[str, list[str]] | None = None
     # By session: the file in the journal of that session.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
 
@@ -215,7 +219,7 @@ class Importer:
                 metadata={_PARENT: parent} if is_waiting else None,
             )
             if record.created:
-                self._adopt(session_id)
+                self._adopt(session_id, waits_for=parent if is_waiting else "")
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
@@ -228,20 +232,32 @@ class Importer:
     def _sessions(self, **where: Any) -> QuerySet[Conversation]:
         return self.store.scope.narrow(Conversation.objects.filter(**where))
 
-    def _adopt(self, session_id: str) -> None:
+    def _adopt(self, session_id: str, *, waits_for: str) -> None:
         """Make a new session the parent of those that were imported before it."""
-        children = self._sessions(parent=None, metadata__contains={_PARENT: session_id})
-        for child in children.exclude(session_id=session_id).values_list("session_id", flat=True):
-            self.store.open_conversation(session_id=child, parent_session_id=session_id)
+        if self._waiting is None:
+            # Read once for each file: no index finds them, and a file may have thousands of sessions.
+            self._waiting = {}
+            waiting = self._sessions(parent=None, metadata__has_key=_PARENT).order_by("conversation_id")
+            for child, parent in waiting.values_list("session_id", KT(f"metadata__{_PARENT}")):
+                self._waiting.setdefault(parent, []).append(child)
+        elif waits_for:
+            self._waiting.setdefault(waits_for, []).append(session_id)
+        for child in self._waiting.pop(session_id, ()):
+            self._set_parent(child, session_id)
 
     def _place(self, record: ConversationRecord, entry: Entry, *, parent: str) -> None:
         """Set a conversation's project and parent, if it has none."""
         project = entry.project if record.project is None else ""
         parent = parent if record.parent_id is None else ""
-        if project or parent:
-            self.store.open_conversation(
-                session_id=record.session_id, project=project or None, parent_session_id=parent or None
-            )
+        if project:
+            self.store.open_conversation(session_id=record.session_id, project=project)
+        if parent:
+            self._set_parent(record.session_id, parent)
+
+    def _set_parent(self, session_id: str, parent: str) -> None:
+        # Files may name each other's sessions as parents. That is no reason to refuse their messages.
+        with suppress(Invalid):
+            self.store.open_conversation(session_id=session_id, parent_session_id=parent)
 
 
 def _may_be_parsed_differently(entry: Entry) -> bool:

@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conversations.models import Conversation, Message
+from tests.factories import a_conversation
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
@@ -110,6 +113,43 @@ def test_a_session_that_is_imported_before_its_parent_becomes_its_child(imported
 
     child = Conversation.objects.get(session_id="codex-2")
     assert (before, child.parent.session_id, child.parent_link) == (None, "codex-1", "subagent")
+
+
+def of_codex(session, parent):
+    """A rollout of a subagent of Codex."""
+    payload = {"id": session, "parent_thread_id": parent, "source": {"subagent": "review"}}
+    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": payload}
+    return files.lines_of([meta, *files.CODEX[1:]])
+
+
+@pytest.mark.parametrize("parents", [{"a": "b", "b": "a"}, {"a": "a"}])
+def test_sessions_that_name_each_other_as_parents_are_imported(imported, parents):
+    for _ in range(2):
+        for session, parent in parents.items():
+            imported(f"rollout-{session}.jsonl", of_codex(session, parent))
+
+    assert Conversation.objects.count() == len(parents)
+    assert Conversation.objects.exclude(parent=None).count() == len(parents) - 1
+
+
+def test_the_metadata_of_a_client_make_no_conversation_a_child(imported):
+    a_conversation(session_id="mine", metadata={"parent_session_id": "codex-1"})
+
+    imported("rollout-1.jsonl", files.lines_of(files.CODEX))
+
+    mine, imported_one = Conversation.objects.order_by("conversation_id")
+    assert (mine.parent, mine.workspace) == (None, imported_one.workspace)
+
+
+def test_sessions_that_wait_for_their_parents_are_read_once_for_a_file(imported):
+    imported("rollout-2.jsonl", of_codex("codex-2", "s3"))
+    chats = [{"session_id": f"s{n}", "messages": [{"role": "user", "content": "hello"}]} for n in range(5)]
+
+    with CaptureQueriesContext(connection) as queries:
+        imported("chats.jsonl", files.lines_of(chats))
+
+    assert sum("lcm_parent_session" in each["sql"] for each in queries) == 1
+    assert Conversation.objects.get(session_id="codex-2").parent.session_id == "s3"
 
 
 def test_a_file_that_is_refused_is_named_and_stops_no_other(codex_home):
