@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -144,13 +144,19 @@ class Run:
             CompactionResult, self.row, reason=self.reason, outcome=outcome, run_id=run_id, details=self.details
         )
 
-    def compact(self) -> Outcome:
-        """Make leaf summaries, oldest first, then condensed ones, shallowest first."""
+    def compact(self, *, last_seq: int | None = None) -> Outcome:
+        """Make leaf summaries, oldest first, then condensed ones, shallowest first.
+
+        With `last_seq`, everything up to this message is summarized, also the fresh tail, and nothing after it.
+        """
         if self.reason.is_automatic and self.policy.trigger_of(self.conversation.counters) is None:
             return Outcome.NOT_NEEDED
         if self.reason.is_automatic and self._is_insignificant():
             return Outcome.SKIPPED
-        if not self.follow(leaf_and_condensed_steps(self.read_context(), self.policy)):
+        slots, policy = self.read_context(), self.policy
+        if last_seq is not None:
+            slots, policy = planner.up_to(slots, last_seq), replace(policy, fresh_tail_count=0)
+        if not self.follow(leaf_and_condensed_steps(slots, policy)):
             return Outcome.STOPPED
         left = Counters(message_count=0, active_messages=self.messages, active_tokens=self.row.tokens_after)
         if self.reason.is_automatic and self.policy.trigger_of(left) is not None:

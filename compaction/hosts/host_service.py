@@ -8,12 +8,14 @@ that the host chooses. This name always means this boundary.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionBoundary
+from compaction.run import Run
 from compaction.types import BoundaryRecord, Coverage, CoverageGap, FlushResult, GapKind, Outcome, Reason
 from conversations import sql
 from conversations.errors import Conflict, Invalid, NotFound
@@ -64,13 +66,13 @@ class HostCompaction:
     def flush_all(self, *, conversation_id: int, host_reference: str, last_seq: int | None = None) -> FlushResult:
         """Flush for a host that cuts every message: summarize the fresh tail, too.
 
-        The boundary is `last_seq`, default the newest message. Messages after it are not summarized.
+        The boundary is `last_seq`, default the newest message. Messages after it are not summarized. If the run stops
+        at its limits, the job that continues it leaves the fresh tail as it is.
         """
         head = self._head(conversation_id)
         newest = head if last_seq is None else min(last_seq, head)
-        policy = replace(self.engine.policy, fresh_tail_count=head - newest)
-        engine = replace(self.engine, policy=policy)
-        return self._flush(conversation_id, host_reference, None, newest=newest, engine=engine)
+        work = partial(Run.compact, last_seq=newest)
+        return self._flush(conversation_id, host_reference, None, newest=newest, work=work)
 
     def _head(self, conversation_id: int) -> int:
         return self.scope.conversation(conversation_id).head_seq
@@ -83,14 +85,15 @@ class HostCompaction:
         *,
         newest: int,
         in_background: bool = False,
-        engine: CompactionEngine | None = None,
+        work: Callable[[Run], Outcome] = Run.compact,
     ) -> FlushResult:
-        engine = engine or self.engine
         plain = _storable(metadata)
         if (recorded := _find_recorded(conversation_id, host_reference, metadata=plain)) is not None:
             return FlushResult(boundary=recorded, created=False)
         # No transaction is open here, for a model may be called.
-        result = None if in_background else engine.compact(conversation_id=conversation_id, reason=Reason.MANUAL)
+        result = (
+            None if in_background else self.engine.run(conversation_id=conversation_id, reason=Reason.MANUAL, work=work)
+        )
         # A run that stopped at its limits has left work: a worker continues, and the host need not wait.
         is_left = result is None or result.outcome is Outcome.STOPPED
         job = self.engine.request(conversation_id=conversation_id, reason=Reason.MANUAL) if is_left else None

@@ -162,6 +162,13 @@ def fresh_tail(
     )
 
 
+def up_to(slots: Sequence[Slot], last_seq: int) -> list[Slot]:
+    """Return the slots up to a message, without an atom that continues after it."""
+    split = (group[0].ordinal for group in atoms(slots) if group[-1].ordinal > last_seq)
+    end = min(next(split, last_seq + 1), last_seq + 1)
+    return [slot for slot in slots if slot.ordinal < end]
+
+
 def leaf_chunks(slots: Iterable[Slot], protected: Protected, policy: CompactionPolicy) -> Iterator[tuple[Slot, ...]]:
     """Yield the chunks of the leaf pass, oldest first, in whole atoms.
 

@@ -43,6 +43,25 @@ def test_a_flush_makes_the_pending_summaries_and_records_the_boundary():
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("overrides", [{}, {"fresh_tail_count": 12}])
+# The messages are by the user and by the agent in turn: the newest question is before the cut, and after it.
+@pytest.mark.parametrize("follow", [[], [Role.ASSISTANT], [Role.ASSISTANT] * 30, [Role.USER, Role.ASSISTANT]])
+def test_a_flush_of_everything_summarizes_up_to_the_cut_and_nothing_after_it(overrides, follow):
+    talk = a_talk()
+    store = a_store()
+    store.configure_conversation(conversation_id=talk.conversation_id, overrides=overrides)
+    later = [NewMessage(role, f"Later {number} about something else. " * 30) for number, role in enumerate(follow)]
+    if later:
+        store.append_messages(conversation_id=talk.conversation_id, messages=later)
+
+    flushed = hosts().flush_all(conversation_id=talk.conversation_id, host_reference="cut", last_seq=40)
+
+    coverage = hosts().verify_coverage(conversation_id=talk.conversation_id, host_reference="cut")
+    assert (flushed.boundary.last_seq, coverage.summarized, coverage.raw) == (40, 40, 0)
+    assert store.get_conversation(conversation_id=talk.conversation_id).counters.active_messages == len(follow)
+
+
+@pytest.mark.django_db
 def test_the_same_reference_again_gives_the_same_boundary_and_compacts_nothing():
     talk = a_talk()
     first = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"a": 1})

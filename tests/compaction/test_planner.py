@@ -99,6 +99,15 @@ def test_the_tail_is_extended_to_what_belongs_to_it(slots, tail, pinned):
     assert (protected.tail, protected.pinned) == (set(tail), pinned)
 
 
+@pytest.mark.parametrize(
+    ("last_seq", "kept"), [(0, []), (1, [1]), (2, [1]), (3, [1]), (4, [1, 2, 3, 4]), (9, [1, 2, 3, 4, 5])]
+)
+def test_what_is_up_to_a_message_has_no_part_of_what_belongs_together(last_seq, kept):
+    slots = [raw(1, Role.USER), raw(2, calls="a"), raw(3), raw(4, Role.TOOL, calls="a"), raw(5, Role.USER)]
+
+    assert ordinals(planner.up_to(slots, last_seq)) == kept
+
+
 def test_a_pinned_question_parts_the_history_so_that_it_is_read_in_order():
     slots = [*chat(8)[::2], *(raw(n) for n in range(9, 20)), raw(20, Role.USER), *(raw(n) for n in range(21, 60))]
     protected = planner.fresh_tail(slots, POLICY)
