@@ -12,7 +12,7 @@ from typing import Any
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
-from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
 from conversations.formats import from_native
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
@@ -153,14 +153,22 @@ def _flush(entry: dict[str, Any], scope: Scope) -> None:
 def _last_seq_before(entry: dict[str, Any], conversation_id: int) -> int | None:
     """Return the seq of the last message in the transcript at the time of the entry.
 
-    Returns None if that is unknown.
+    Returns None if the entry has no transcript, or the transcript no message. Raises Unavailable while the import of
+    the transcript waits, and NotFound if it was refused: the newest stored message may be one that the host keeps.
     """
     path = Path(entry.get("file", ""))
     if "size" not in entry or not path.is_file():
         return None
     history = History(path=path, opener=lambda path: BytesIO(path.read_bytes()[: entry["size"]]))
     keys = [each.key for each in history.entries() if each.session_id == entry["session"]]
-    return max(seqs_of_keys(conversation_id, keys[-AT_ONCE:]).values(), default=None)
+    if not keys:
+        return None
+    seqs = seqs_of_keys(conversation_id, keys[-AT_ONCE:])
+    if keys[-1] not in seqs and spool.has_import(entry["file"]):
+        raise Unavailable("The transcript is not imported yet; the flush waits for it.")
+    if not seqs:
+        raise NotFound("The transcript was not imported, so it is unknown where the host cut; nothing was flushed.")
+    return max(seqs.values())
 
 
 def _summarize(entry: dict[str, Any], scope: Scope) -> None:

@@ -36,13 +36,17 @@ def add(entry: dict[str, Any]) -> None:
     text = json.dumps({**entry, "at": time.time()})
     name = f"{time.time_ns():020d}-{os.getpid()}.json"
     if entry["do"] == "import":
-        name = f"import-{hashlib.sha256(entry['file'].encode()).hexdigest()[:24]}.json"
+        name = _import_name(entry["file"])
     path = folder() / name
     if not path.exists():
         count, size = pending()
         if count >= MOST_ENTRIES or size + len(text) > MOST_BYTES:
             raise SpoolFull(f"The spool {folder()} is full.")
     host_state.write_text(path, text)
+
+
+def _import_name(file: str) -> str:
+    return f"import-{hashlib.sha256(file.encode()).hexdigest()[:24]}.json"
 
 
 def pending() -> tuple[int, int]:
@@ -71,6 +75,11 @@ def entries() -> list[tuple[str, dict[str, Any]]]:
 def has_flush(session: str) -> bool:
     """Whether a flush of this session waits or is in progress."""
     return any(entry["do"] == "flush" and entry["session"] == session for _, entry in entries())
+
+
+def has_import(file: str) -> bool:
+    """Whether this transcript waits to be imported."""
+    return (folder() / _import_name(file)).exists()
 
 
 def hold() -> int | None:

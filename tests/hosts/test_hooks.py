@@ -29,6 +29,7 @@ from lcmsite.hosts import agent_host, hook, host_state, spool
 from lcmsite.hosts.agent_host import host_named
 from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
 from lcmsite.hosts.rest_client import RestClient, Unreachable
+from lcmsite.importing.importer import Importer
 from lcmsite.models import ApiKey
 from lcmsite.wsgi import application
 from tests.committed import committed_db
@@ -187,6 +188,47 @@ def test_what_a_host_cuts_is_summarized_up_to_the_cut_however_late_the_replay_is
     )
     assert (boundary.last_seq, coverage.summarized, coverage.raw) == (16, 16, 0)
     assert Conversation.objects.get().active_messages == 4
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("stored", [0, 1])
+def test_a_flush_waits_for_the_import_of_what_was_cut(home, monkeypatch, stored):
+    a_workspace()
+    lines = [files.claude_code_line(f"u{place + 1}", f"u{place}", f"Message {place}.") for place in range(3)]
+    path = transcript(home, "cc-2.jsonl", lines[:stored])
+    if stored:
+        lcm("import", path)
+    else:
+        a_conversation("By another client.", session_id="cc-2")
+    transcript(home, "cc-2.jsonl", lines[:2])
+    [_, flush] = host_named("claude-code").entries(event("PreCompact", session_id="cc-2", transcript_path=path))
+    transcript(home, "cc-2.jsonl", lines)
+    for each in ({"do": "import", "file": path}, flush):
+        spool.add({"host": "claude-code", **each})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Importer, "run", lambda self: 1 / 0)
+        first = replay()
+    before = CompactionBoundary.objects.count()
+    second = replay()
+
+    assert (first.waiting, before, second.waiting) == (2, 0, 0)
+    boundary = CompactionBoundary.objects.get()
+    assert Message.objects.get(seq=boundary.last_seq).content == "Message 1."
+
+
+@pytest.mark.django_db
+def test_a_flush_of_what_was_never_imported_is_noted_and_ends(home):
+    a_workspace()
+    a_conversation("By another client.", session_id="cc-1")
+    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
+    [_, flush] = host_named("claude-code").entries(event("PreCompact", transcript_path=path))
+    spool.add({"host": "claude-code", **flush})
+
+    report = replay()
+
+    assert (report.done, report.waiting, len(report.refused)) == (1, 0, 1)
+    assert not CompactionBoundary.objects.exists()
 
 
 @pytest.mark.django_db
