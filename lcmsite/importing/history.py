@@ -91,6 +91,8 @@ class History:
     _project: str = field(default="", repr=False)
     # By line id: the key and turn of the message on this line, or of the one that the line follows.
     _messages: dict[str, tuple[str, int]] = field(default_factory=lambda: {"": ("", 0)}, repr=False)
+    # The ids of the lines of the file so far.
+    _line_ids: set[str] = field(default_factory=set, repr=False)
     # How many lines so far may begin a branch; by session, the key of the newest message.
     _turns: int = field(default=0, repr=False)
     _newest: dict[str, str] = field(default_factory=dict, repr=False)
@@ -265,6 +267,8 @@ class History:
         session_id = self.session or named or self._named or self.stem
         newest = self._newest.get(session_id, "")
         place = transcript.place_of(line)
+        if place:
+            self._line_ids.add(place[0])
         # A line id that is named as a predecessor before it is known counts as being at this position.
         followed, turn = self._messages.setdefault(place[1] if place else "", (newest, self._turns))
         if message is None:
@@ -305,7 +309,7 @@ class History:
         return {
             session_id or self._file_session_id: title
             for session_id, title, line_id in self._titles
-            if is_name(title) and (not line_id or line_id in self._messages)
+            if is_name(title) and (not line_id or line_id in self._line_ids)
         }
 
     def take_lines(self) -> tuple[Mapping[str, Any], ...]:

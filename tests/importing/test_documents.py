@@ -261,6 +261,14 @@ def test_a_message_that_its_host_changed_is_refused_and_not_left_out_silently(im
     assert "6544" not in lcm("messages", "cai-1").out
 
 
+def test_the_title_of_a_session_that_this_one_continues_is_not_its_own(imported):
+    summary = {"type": "summary", "summary": "Of the other session", "leafUuid": "l1"}
+
+    imported("cc-2.jsonl", files.lines_of([summary, files.claude_code_line("u1", "l1", "Which port?")]))
+
+    assert Conversation.objects.get().title is None
+
+
 @pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
 def test_an_output_in_a_file_of_its_session_is_the_result(imported, tmp_path, name, is_followed):
     folder = tmp_path / "cc-2" / "tool-results"
