@@ -87,8 +87,7 @@ class Importer:
                 self._move_head(conversation, next(reversed(keys.values())))
         for session_id, title in self.history.titles().items():
             if session_id in self._found:
-                rows = Conversation.objects.filter(pk=self._found[session_id].conversation_id)
-                rows.filter(title=None).update(title=title)
+                self._set_title(self._found[session_id].conversation_id, title)
         if behind := self.history.take_lines():
             for file in self._files.values():
                 self._keep_lines(file, behind)
@@ -228,6 +227,12 @@ class Importer:
             self._place(record, entry, parent="" if is_waiting else parent)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]
+
+    @transaction.atomic
+    def _set_title(self, conversation_id: int, title: str) -> None:
+        """Set the title of a conversation that has none."""
+        if self.store.scope.conversation(conversation_id, locked=True).title is None:
+            self.store.change_conversation(conversation_id=conversation_id, title=title)
 
     def _sessions(self, **where: Any) -> QuerySet[Conversation]:
         return self.store.scope.narrow(Conversation.objects.filter(**where))

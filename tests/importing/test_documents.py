@@ -11,7 +11,8 @@ import pytest
 import zstandard
 
 from compaction.hosts.branching import Branches
-from conversations.models import Conversation, Message, MessagePart
+from conversations.audit import Act
+from conversations.models import AuditEntry, Conversation, Message, MessagePart
 from conversations.types import NewMessage, Role
 from lcmsite.importing.history import History
 from tests.factories import a_conversation, a_store
@@ -267,6 +268,18 @@ def test_the_title_of_a_session_that_this_one_continues_is_not_its_own(imported)
     imported("cc-2.jsonl", files.lines_of([summary, files.claude_code_line("u1", "l1", "Which port?")]))
 
     assert Conversation.objects.get().title is None
+
+
+def test_a_title_that_comes_later_is_recorded_as_a_change(imported):
+    line = files.claude_code_line("u1", None, "Which port?")
+    imported("cc-2.jsonl", files.lines_of([line]))
+    before = Conversation.objects.get().updated_at
+
+    imported("cc-2.jsonl", files.lines_of([line, {"type": "summary", "summary": "The port", "leafUuid": "u1"}]))
+
+    conversation = Conversation.objects.get()
+    assert conversation.title == "The port" and conversation.updated_at > before
+    assert AuditEntry.objects.get(act=Act.CHANGE_CONVERSATION).conversation_id == conversation.pk
 
 
 @pytest.mark.parametrize(("name", "is_followed"), [("t1.txt", True), ("gone.txt", False), ("link.txt", False)])
