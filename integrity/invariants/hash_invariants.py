@@ -64,7 +64,7 @@ def _altered_exact_contents(conversation_ids: Sequence[int]) -> Iterator[Finding
 
 
 def searched_text(content: str, parts: Iterable[NewPart], *, column: str) -> str | None:
-    """Return the text that was stored in the search column of a message; None if none.
+    """Return the text from which a search column was made; None if from neither.
 
     Earlier versions left out the texts of file parts: such a column is accepted.
     """
