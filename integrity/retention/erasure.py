@@ -283,4 +283,5 @@ def _preview(erasure: Erasure, extent: Extent) -> ErasurePreview:
         files=extent.files,
         file_ids_kept=extent.file_ids_kept,
         texts_elsewhere=extent.texts_elsewhere(),
+        copies_elsewhere=extent.copies_elsewhere(),
     )

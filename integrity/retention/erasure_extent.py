@@ -20,7 +20,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.models import AuditEntry, ContextItem, Conversation, LargeFile, Message, MessagePart, Summary
 from conversations.sql import array, first_row, load, rows
 from integrity.models import RepairStep
-from integrity.retention.types import ErasedFile, ErasedSummary, TextElsewhere
+from integrity.retention.types import CopiesElsewhere, ErasedFile, ErasedSummary, TextElsewhere
 
 SQL = load("integrity/erasure.sql")
 # Another file may share these bytes. `remove_bytes_unless_needed` checks that later, when this erasure is committed.
@@ -168,6 +168,10 @@ class Extent:
         assert counts is not None, "the conversation is there"
         erased = {*_ALWAYS_ERASED, *(_ERASED_WITH_ALL if self.is_whole else ())}
         return tuple(TextElsewhere(what, count, what in erased) for what, count in counts.items() if count)
+
+    def copies_elsewhere(self) -> tuple[CopiesElsewhere, ...]:
+        """Find other conversations with the same texts, the most copies first."""
+        return tuple(CopiesElsewhere(*row) for row in rows(SQL["copies_elsewhere"], self._values()))
 
     def _values(self) -> dict[str, Any]:
         return {

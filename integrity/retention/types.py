@@ -110,6 +110,15 @@ class TextElsewhere:
 
 
 @dataclass(frozen=True)
+class CopiesElsewhere:
+    """A conversation with copies of erased texts, and the number of its messages."""
+
+    conversation_id: int
+    session_id: str
+    message_count: int
+
+
+@dataclass(frozen=True)
 class ErasurePreview:
     """What an erasure would remove.
 
@@ -139,6 +148,9 @@ class ErasurePreview:
     # Files that these messages need and that stay, because other messages need them, too.
     file_ids_kept: tuple[str, ...] = ()
     texts_elsewhere: tuple[TextElsewhere, ...] = ()
+    # Up to 100 other conversations of the workspace with the same texts, such as forks; those with the most first. They
+    # stay.
+    copies_elsewhere: tuple[CopiesElsewhere, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,20 @@ SELECT (c.title IS NOT NULL)::int AS "title of the conversation",
        1 AS "session_id of the conversation"
 FROM conversations c WHERE c.conversation_id = %(conversation)s
 
+-- name: copies_elsewhere
+-- The other conversations of the workspace with messages that have the text of an erased one, found by hash. Messages
+-- without text, such as calls of tools, are not compared.
+SELECT c.conversation_id, c.session_id, count(DISTINCT copy.message_id)
+FROM messages erased
+JOIN messages copy USING (content_hash)
+JOIN conversations c ON c.conversation_id = copy.conversation_id
+WHERE 'msg_' || erased.message_id = ANY(%(ids)s) AND erased.conversation_id = %(conversation)s
+  AND copy.conversation_id <> %(conversation)s AND copy.erased_by_id IS NULL AND erased.content_hash <> sha256('')
+  AND c.workspace_id = (SELECT workspace_id FROM conversations WHERE conversation_id = %(conversation)s)
+GROUP BY c.conversation_id
+ORDER BY count(DISTINCT copy.message_id) DESC, c.conversation_id
+LIMIT 100
+
 -- name: erase_conversation_labels
 -- Remove title, metadata and instructions of a conversation.
 UPDATE conversations SET title = NULL, metadata = '{}', overrides = overrides - 'summary_instructions'

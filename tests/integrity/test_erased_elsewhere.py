@@ -9,12 +9,15 @@ from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
 from conversations.files.uploads import UploadService
-from conversations.models import Conversation, Quarantine
+from conversations.models import Conversation, Quarantine, Workspace
 from conversations.scope import Scope
+from conversations.store.conversations import ConversationStore
+from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.ops.documents import PROJECT
@@ -115,3 +118,24 @@ def test_every_column_that_can_hold_words_is_in_the_table_of_what_an_erasure_doe
     named = [(table, column) for table, cells in rows for column in re.findall(r"`(\w+)`", cells)]
 
     assert sorted(named) == sorted(columns)
+
+
+def test_the_preview_lists_conversations_with_copies_of_the_texts(erasures):  # noqa: F811
+    conversation_id = a_conversation("My number is 0176 5550123.", "Noted.", "Thanks.").conversation_id
+    fork = Branches.from_settings(scope()).fork_conversation(conversation_id=conversation_id, session_id="a fork")
+    other = a_conversation("Thanks.", session_id="another talk")
+    elsewhere = Scope(Workspace.objects.create(name="elsewhere").pk)
+    ConversationStore.from_settings(elsewhere).append_messages(
+        conversation_id=ConversationStore.from_settings(elsewhere).open_conversation(session_id="x").conversation_id,
+        messages=[NewMessage(Role.USER, "Thanks.")],
+    )
+
+    whole = erasures.preview_erasure(conversation_id=conversation_id)
+    last = erasures.preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=3)
+    erasures.erase(erasure_id=whole.erasure_id, confirmation=whole.confirmation)
+    of_fork = erasures.preview_erasure(conversation_id=fork.conversation_id)
+
+    counts = [(each.session_id, each.message_count) for each in whole.copies_elsewhere]
+    assert counts == [("a fork", 3), ("another talk", 1)]
+    assert [each.message_count for each in last.copies_elsewhere] == [1, 1]
+    assert [each.conversation_id for each in of_fork.copies_elsewhere] == [other.conversation_id]

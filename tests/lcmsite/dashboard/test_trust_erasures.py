@@ -71,6 +71,15 @@ def test_a_preview_says_all_that_would_go_and_without_the_words_it_is_shown_agai
     assert erased(conversation_id) == 0
 
 
+def test_a_preview_links_conversations_that_keep_the_same_texts(admin, path):
+    copies = a_conversation(f"{WORDS} 3", session_id=f"a copy {HOSTILE}").conversation_id
+
+    page = previewed(admin, path, from_seq="3", to_seq="5")
+
+    assert HOSTILE not in page
+    assert "Other conversations with the same texts" in page and f"/conversations/{copies}/" in page
+
+
 def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, conversation_id):
     page = previewed(admin, path, from_seq="3", to_seq="5")
 
