@@ -57,6 +57,12 @@ def active_path(conversation_id: int) -> Path:
     return Path(off, kept_summaries(conversation_id, off)) if moves else WHOLE
 
 
+def path_at(conversation_id: int, time: datetime) -> Path:
+    """Compute the path to the head at a time, and to what was appended to it."""
+    [(off,)] = rows(_SQL["at_time"], {"id": conversation_id, "time": time})
+    return Path(off, kept_summaries(conversation_id, off, before=time))
+
+
 def kept_summaries(
     conversation_id: int, off: str, *, before: datetime | None = None, upto: bool = True, last: int | None = None
 ) -> tuple[str, ...]:

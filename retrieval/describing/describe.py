@@ -116,13 +116,13 @@ def _summary(summary: Summary) -> Description:
 
 def _message(message: Message) -> Description:
     fetched = rows(STATEMENTS["message"], {"message_id": message.message_id, "most": MOST_IN_MANIFEST})
-    held_by = way_up(outline(row[:-3]) for row in fetched if row[0] is not None)
-    part_types, quarantined, file_ids = fetched[0][-3:]
+    held_by = way_up(outline(row[:-4]) for row in fetched if row[0] is not None)
+    part_types, quarantined, file_ids, active = fetched[0][-4:]
     return Description(
         id=f"msg_{message.message_id}",
         kind=ItemKind.MESSAGE,
         **_same(message, _OF_MESSAGE),
-        active=not held_by,
+        active=active,
         first_seq=message.seq,
         last_seq=message.seq,
         derived=tuple(each.summary_id for each in held_by if each.distance == -1),

@@ -15,6 +15,7 @@ from conversations.humanize import counted
 from conversations.models import Conversation, Summary
 from conversations.scope import Scope
 from conversations.sql import rows, snapshot
+from conversations.store.paths import WHOLE, Path, active_path
 from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
@@ -42,10 +43,10 @@ class CoveringNode:
 class RangeDescription:
     """The active context's items that cover a range, and the tokens to open them.
 
-    `nodes` (summaries) and `raw_messages` (not summarized) together cover every message of the range, and reach from
-    `first_seq` to `last_seq`. `manifest` lists the summaries below the nodes that overlap the range, in order, each
-    with its `opening_tokens`; if `manifest_complete` is false, only the nearest. `context_tokens` counts the tokens of
-    nodes and raw messages, `message_tokens` those of all messages of the range.
+    `nodes` (summaries) and `raw_messages` (not summarized) together cover every message of the range that is on the
+    active path, and reach from `first_seq` to `last_seq`. `manifest` lists the summaries below the nodes that overlap
+    the range, in order, each with its `opening_tokens`; if `manifest_complete` is false, only the nearest.
+    `context_tokens` counts the tokens of nodes and raw messages, `message_tokens` those of all messages of the range.
     """
 
     conversation_id: int
@@ -107,12 +108,17 @@ class Range(NamedTuple):
     def message_count(self) -> int:
         return max(0, self.last_seq - self.from_seq + 1)
 
-    @property
-    def beyond_the_end(self) -> str | None:
-        """A note if the range ends after the last message; otherwise None."""
-        if self.last_seq == self.to_seq:
-            return None
-        return f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far."
+    def note(self, path: Path = WHOLE) -> str | None:
+        """Count messages of the range that do not exist yet, or are not on the path."""
+        notes = []
+        if self.last_seq < self.to_seq:
+            notes.append(f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far.")
+        if path is not WHOLE and (off := rows(STATEMENTS["off_path"], {**self.values, **path.values})[0][0]):
+            missing = counted(off, "message")
+            notes.append(
+                f"Not on the active path: {missing} of the range; expand_range with only_messages returns them."
+            )
+        return " ".join(notes) or None
 
     @property
     def values(self) -> dict[str, int]:
@@ -127,11 +133,11 @@ def range_of(conversation_id: int, from_seq: int, to_seq: int, *, scope: Scope) 
     return Range(scope.conversation(conversation_id), from_seq, to_seq)
 
 
-def covering(stretch: Range, *, as_of: datetime | str = NOW) -> list[tuple[SummaryOutline, int]]:
-    """The summaries that cover the range, in order, each with its messages in range."""
+def covering(stretch: Range, path: Path, *, as_of: datetime | str = NOW) -> list[tuple[SummaryOutline, int]]:
+    """The summaries on a path that cover the range, each with its messages in range."""
     if not stretch.message_count:
         return []
-    found = rows(STATEMENTS["covering"], {**stretch.values, "as_of": as_of})
+    found = rows(STATEMENTS["covering"], {**stretch.values, **path.values, "as_of": as_of})
     return [(outline(row[:-1]), row[-1]) for row in found]
 
 
@@ -141,11 +147,13 @@ def describe_range(
     """Run at most six queries: see `RetrievalEngine.describe_range`."""
     with snapshot():
         stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
-        found = covering(stretch)
+        path = active_path(conversation_id) if stretch.conversation.moves else WHOLE
+        found = covering(stretch, path)
         below = _below(stretch, [summary.summary_id for summary, _ in found])
         raw = [MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], stretch.values)]
         [[message_tokens, raw_tokens]] = rows(STATEMENTS["tokens"], stretch.values)
         withheld = withheld_items(conversation_id) if stretch.conversation.quarantined else ()
+        note = stretch.note(path)
         texts = _texts([summary for summary, _ in found if summary.summary_id not in withheld], text_tokens)
     nodes = [
         CoveringNode(
@@ -171,7 +179,7 @@ def describe_range(
         raw_messages=tuple(raw),
         manifest=tuple(below[:MOST_IN_MANIFEST]),
         manifest_complete=len(below) <= MOST_IN_MANIFEST,
-        note=stretch.beyond_the_end,
+        note=note,
     )
 
 

@@ -16,6 +16,7 @@ from conversations.models.conversation import today
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
 from conversations.store.cursors import bad_cursor, read_cursor, unsigned_values, write_cursor
+from conversations.store.paths import WHOLE, path_at
 from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import Filling, Position, items_of
@@ -139,11 +140,12 @@ class Expansion:
         with snapshot():
             as_of = _now() if cursor is None else _moment_of(cursor)
             stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
+            path = path_at(conversation_id, as_of) if stretch.conversation.moves and not only_messages else WHOLE
             if only_messages:
                 outline = messages_within(stretch)
             else:
-                roots = [summary.summary_id for summary, _ in covering(stretch, as_of=as_of)]
-                outline = within(stretch, roots, as_of=as_of, depth=depth, include_messages=include_messages)
+                roots = [summary.summary_id for summary, _ in covering(stretch, path, as_of=as_of)]
+                outline = within(stretch, roots, path, as_of=as_of, depth=depth, include_messages=include_messages)
             # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
             filling = self._filling(withheld_items(conversation_id) if stretch.conversation.quarantined else ())
@@ -159,7 +161,7 @@ class Expansion:
             only_messages=only_messages,
             token_cap=page_cap(self.policy, token_cap),
             cursor=following,
-            note=MORE if following is not None else stretch.beyond_the_end,
+            note=MORE if following is not None else stretch.note(path),
             **_shared_fields(page),
         )
 
@@ -198,7 +200,7 @@ def _shared_fields(page: _Page) -> dict[str, Any]:
 
 def _now() -> datetime:
     # The time of the database, because the times of summaries come from it.
-    [[now]] = rows("SELECT now()")
+    [[now]] = rows("SELECT statement_timestamp()")
     return cast(datetime, now)
 
 

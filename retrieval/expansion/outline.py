@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from conversations.models import Summary
 from conversations.sql import load, rows
+from conversations.store.paths import Path
 from retrieval.describing.ranges import Range
 
 # The maximum number of rows read at once; a page may end before the last, because entries do not count parts' tokens.
@@ -129,10 +130,13 @@ def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
     return Outline(root.summary_id, root.first_seq, root.last_seq, depth == 1, _BELOW_SUMMARY, values)
 
 
-def within(stretch: Range, roots: Sequence[str], *, as_of: datetime, depth: int, include_messages: bool) -> Outline:
+def within(
+    stretch: Range, roots: Sequence[str], path: Path, *, as_of: datetime, depth: int, include_messages: bool
+) -> Outline:
     """The outline of a range's context at a moment, `depth` levels down (-1: all)."""
     shown = hashlib.sha256(" ".join(roots).encode()).hexdigest()[:16]
     values = {
+        **path.values,
         "roots": list(roots),
         "as_of": as_of,
         "depth": _levels(depth),

@@ -2,7 +2,7 @@
 -- condensed summary, a source that is a summary counts with its own text. A subquery with LIMIT finds whether something
 -- was made from a summary: for EXISTS, the planner may read the links of all conversations. In recursions, links are
 -- joined LATERAL with OFFSET 0: otherwise the planner, which expects many more summaries, reads the links of all
--- conversations at each step.
+-- conversations at each step. A summary is active if it is in the active context.
 
 -- name: outline
 -- A fragment: the outline columns of a summary `s`. The statement that includes it adds the distance.
@@ -13,8 +13,7 @@ s.summary_id, s.kind::text, s.depth, s.token_count,
            WHERE p.summary_id = s.summary_id
        ), 0) END::bigint,
        s.first_seq, s.last_seq, s.earliest_at, s.latest_at, s.descendant_count, s.level,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NULL
-       AND (SELECT true FROM summaries later WHERE later.supersedes_id = s.summary_id) IS NULL,
+       EXISTS (SELECT FROM context_items item WHERE item.summary_id = s.summary_id OFFSET 0),
        (SELECT later.summary_id FROM summaries later WHERE later.supersedes_id = s.summary_id)
 
 -- name: summary
@@ -51,7 +50,7 @@ SELECT {outline}, kin.distance, direct.spans, direct.quarantined
 FROM kin JOIN summaries s ON s.summary_id = kin.summary_id CROSS JOIN direct
 
 -- name: message
--- The types of a message's parts, its files, and the outlines of the summaries above it.
+-- The types of a message's parts, its files, whether it is active, and the outlines of the summaries above it.
 WITH RECURSIVE kin AS (
     SELECT summary_id, -1 AS distance FROM summary_messages WHERE message_id = %(message_id)s
     UNION
@@ -65,10 +64,11 @@ WITH RECURSIVE kin AS (
            (SELECT reason FROM quarantines WHERE target = 'msg_' || %(message_id)s::bigint AND released_at IS NULL)
            AS quarantined,
            ARRAY(SELECT DISTINCT file_id FROM file_references WHERE message_id = %(message_id)s
-                 ORDER BY file_id LIMIT %(most)s) AS file_ids
+                 ORDER BY file_id LIMIT %(most)s) AS file_ids,
+           EXISTS (SELECT FROM context_items item WHERE item.message_id = %(message_id)s OFFSET 0) AS active
     FROM message_parts WHERE message_id = %(message_id)s
 )
-SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids FROM kinds LEFT JOIN held ON true
+SELECT held.*, kinds.part_types, kinds.quarantined, kinds.file_ids, kinds.active FROM kinds LEFT JOIN held ON true
 
 -- name: needing_file
 -- The messages that refer to a file, and the summaries that list it in `file_ids`.
@@ -121,18 +121,21 @@ FROM unnest(%s::bigint[]) AS c(conversation_id)
 
 -- name: covering
 -- The summaries that cover a range as of a moment, each with the number of messages of the range that it contains.
+-- `kept` has the summaries on the path of that moment, or is null for all.
 -- Messages are counted only for a summary that extends beyond the range; if it contains none of the range, it is left
 -- out.
 WITH RECURSIVE shown AS MATERIALIZED (
     SELECT s.summary_id, s.first_seq < %(from)s OR s.last_seq > %(upto)s AS is_wider
     FROM summaries s
     WHERE s.conversation_id = %(conversation_id)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-      AND s.created_at <= %(as_of)s
+      AND s.created_at <= %(as_of)s AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s))
       AND NOT EXISTS (
           SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
           WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(as_of)s
+            AND (%(kept)s::text[] IS NULL OR d.summary_id = ANY(%(kept)s))
       ) AND NOT EXISTS (
           SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(as_of)s
+            AND (%(kept)s::text[] IS NULL OR later.summary_id = ANY(%(kept)s))
       )
 ), below AS (
     SELECT summary_id AS root, summary_id FROM shown WHERE is_wider
@@ -178,7 +181,7 @@ SELECT coalesce(sum(token_count), 0)::bigint,
 FROM messages WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 
 -- name: raw_spans
--- The ranges of messages, within the given range, that no summary covers.
+-- The ranges of messages, within the given range, that the context shows verbatim.
 -- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(ordinal), max(ordinal)
 FROM (
@@ -189,12 +192,17 @@ FROM (
 ) AS raw
 GROUP BY island ORDER BY 1
 
+-- name: off_path
+-- The number of messages of a range that are not on a path.
+SELECT count(*) FROM messages
+WHERE conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s AND %(off)s::int8multirange @> seq
+
 -- name: nodes
 -- The summaries of a conversation, in the columns of `LineageNode`.
 SELECT s.summary_id, s.kind::text, s.depth, s.level, s.first_seq, s.last_seq, s.token_count, s.source_tokens,
        s.source_count - (SELECT count(*) FROM summary_parents p WHERE p.summary_id = s.summary_id),
        s.descendant_count, s.created_at,
-       (SELECT true FROM summary_parents p WHERE p.parent_summary_id = s.summary_id LIMIT 1) IS NULL
+       EXISTS (SELECT FROM context_items item WHERE item.summary_id = s.summary_id OFFSET 0)
 FROM summaries s WHERE s.conversation_id = %s ORDER BY s.first_seq, s.depth DESC, s.summary_id
 
 -- name: edges

@@ -59,6 +59,7 @@ WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >
 
 -- name: below_range
 -- The same for a range as of a moment: it reads below several summaries at once, and the messages that were raw then.
+-- `kept` has the summaries on the path of that moment, or is null for all, and `off` the seqs that are not on it.
 -- A summary that begins before the range is sorted to the beginning of the range.
 {opened}, then_raw AS (
     -- Candidates: what is raw now, and what was compacted since.
@@ -68,13 +69,18 @@ WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >
     UNION
     SELECT l.message_id FROM summaries s JOIN summary_messages l ON l.summary_id = s.summary_id
     WHERE s.conversation_id = %(conversation_id)s AND s.created_at > %(as_of)s
+    UNION
+    -- After a move of the head, any message may have been raw.
+    SELECT message_id FROM messages
+    WHERE %(kept)s::text[] IS NOT NULL AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 ), raw AS (
     SELECT m.message_id, m.seq, m.token_count, 1 AS level, %(of)s AS of
     FROM then_raw JOIN messages m ON m.message_id = then_raw.message_id
-    WHERE %(include_messages)s AND m.seq BETWEEN %(from)s AND %(upto)s
+    WHERE %(include_messages)s AND m.seq BETWEEN %(from)s AND %(upto)s AND NOT %(off)s::int8multirange @> m.seq
       AND NOT EXISTS (
           SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
           WHERE l.message_id = m.message_id AND s.created_at <= %(as_of)s
+            AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s))
       )
     ORDER BY m.seq LIMIT %(most)s
 ), near AS (

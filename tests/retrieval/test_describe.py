@@ -11,6 +11,7 @@ from compaction.engine import CompactionEngine
 from conversations.errors import NotFound
 from conversations.models import LargeFile, Summary
 from conversations.scope import Scope
+from conversations.sql import first_row
 from conversations.types import Level, NewSummary, SummaryKind
 from retrieval.describing import describe as module
 from retrieval.engine import RetrievalEngine
@@ -247,6 +248,7 @@ def test_a_summary_that_was_made_again_says_by_which_and_that_one_says_of_which(
         newer = store.insert_summary(summary=NewSummary(**values))
         messages = [each.message_id for each in store.get_summary_messages(summary_id=third.summary_id)]
         store.link_summary_to_messages(summary_id=newer.summary_id, message_ids=messages)
+        first_row("SELECT * FROM lcm_show_instead(%s, %s, %s)", (number, newer.summary_id, 9))
 
     old, new = describe(third.summary_id), describe(newer.summary_id)
 

@@ -11,6 +11,17 @@ FROM conversations c, LATERAL (
 ) AS moved
 WHERE c.conversation_id = %(id)s
 
+-- name: at_time
+-- The seqs that are not on the path that had its head at a time, with what was appended to it until the next move.
+SELECT (lcm_inactive(c.conversation_id, until.seq, until.moves)
+        + int8multirange(int8range(until.seq, greatest(until.seq, c.next_seq))))::text
+FROM conversations c, LATERAL (
+    SELECT coalesce(min(m.at_seq) FILTER (WHERE m.recorded_at > %(time)s), c.next_seq) AS seq,
+           coalesce(max(m.number) FILTER (WHERE m.recorded_at <= %(time)s), 0) AS moves
+    FROM head_moves m WHERE m.conversation_id = c.conversation_id
+) AS until
+WHERE c.conversation_id = %(id)s
+
 -- name: summaries_on_path
 -- The summaries on a path, with their sources; summaries of the most messages first. `off` are the seqs that are not on
 -- the path: a summary is on it if its last message is.

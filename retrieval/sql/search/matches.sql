@@ -28,14 +28,13 @@ FROM messages JOIN conversations USING (conversation_id), LATERAL (
 WHERE message_id = ANY(%(messages)s::bigint[])
 
 -- name: shown_summaries
--- Summaries, and whether they are active: nothing was made from them, and nothing supersedes them.
+-- Summaries, and whether they are in the active context.
 SELECT summary_id, conversation_id, session_id, first_seq, last_seq, latest_at, token_count,
        CASE WHEN %(is_shown)s THEN
            CASE WHEN octet_length(content) <= %(searched)s::int THEN content ELSE left(content, %(searched)s::int) END
        END,
        NULL,
-       NOT EXISTS (SELECT FROM summary_parents p WHERE p.parent_summary_id = summaries.summary_id OFFSET 0)
-       AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = summaries.summary_id OFFSET 0),
+       EXISTS (SELECT FROM context_items item WHERE item.summary_id = summaries.summary_id OFFSET 0),
        NULL, NULL, depth, NULL, quarantined > 0
 FROM summaries JOIN conversations USING (conversation_id) WHERE summary_id = ANY(%(others)s::text[])
 
@@ -46,19 +45,12 @@ SELECT file_id, conversation_id, session_id, {seq}, {seq}, large_files.created_a
 FROM large_files JOIN conversations USING (conversation_id) WHERE file_id = ANY(%(others)s::text[])
 
 -- name: covering_summaries
--- For each given message, the summary that covers it: the topmost one, from which no other was made, if no summary
--- supersedes it. The LEFT JOIN marks the topmost by a row without a summary, which saves a lookup for each one below.
+-- For each given message, the summary in the active context that covers it.
 WITH RECURSIVE above AS (
-    SELECT message_id, summary_id, NULL::text AS top
-    FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])
+    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])
     UNION
-    SELECT above.message_id, derived.summary_id, above.summary_id
-    FROM above LEFT JOIN LATERAL (
-        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
-    ) AS derived ON true
-    WHERE above.summary_id IS NOT NULL
+    SELECT above.message_id, derived.summary_id
+    FROM above, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0) derived
 )
-SELECT message_id::text, min(top) FROM above
-WHERE summary_id IS NULL
-  AND NOT EXISTS (SELECT FROM summaries later WHERE later.supersedes_id = above.top OFFSET 0)
-GROUP BY message_id
+SELECT message_id::text, summary_id FROM above
+WHERE EXISTS (SELECT FROM context_items item WHERE item.summary_id = above.summary_id OFFSET 0)
