@@ -108,7 +108,7 @@ class ProjectHistory:
             before = session_before(conversation_id, sessions_ago=sessions_ago)
             if before is None:
                 sessions = counted(sessions_ago, "session")
-                raise NotFound(f"The project of this conversation has no session {sessions} before it.")
+                raise NotFound(f"The project of this conversation does not have {sessions} before it.")
             [session] = entries(
                 project, scope=self.scope, kind=HistoryKind.SESSION, conversation_ids=(before,), limit=1
             )
