@@ -151,7 +151,7 @@ class CompactionPolicy(Policy):
         trigger = self.trigger_of(counters)
         return CompactionDecision(
             conversation_id=conversation_id,
-            should_compact=trigger is not None,
+            should_compact=self.enabled and trigger is not None,
             trigger=trigger,
             active_tokens=counters.active_tokens,
             threshold_tokens=self.threshold_tokens,
@@ -160,6 +160,8 @@ class CompactionPolicy(Policy):
             model_token_budget=self.model_token_budget,
             active_messages=counters.active_messages,
             max_active_messages=self.max_active_messages,
+            enabled=self.enabled,
+            autocompact_disabled=self.autocompact_disabled,
         )
 
     def needs_compaction(self, counters: Counters) -> bool:

@@ -63,7 +63,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class CompactionDecision:
-    """Whether a conversation needs compaction, and the numbers that decide it."""
+    """Whether a conversation needs compaction, and the numbers that decide it.
+
+    It never does if its setting `enabled` is off. With `autocompact_disabled`, it is compacted only on request.
+    """
 
     conversation_id: int
     should_compact: bool
@@ -76,6 +79,8 @@ class CompactionDecision:
     model_token_budget: int
     active_messages: int
     max_active_messages: int
+    enabled: bool
+    autocompact_disabled: bool
     # The last run was skipped as not worth a summary, and nothing has been added since.
     passed_over: bool = False
 

@@ -14,8 +14,8 @@ from tests.compaction.slots import chat, ordinals, raw, slots_strategy, summary
 POLICY = CompactionPolicy(fresh_tail_count=4, leaf_chunk_tokens=2000)
 
 
-def decide(*, tokens: int = 0, messages: int = 0) -> CompactionDecision:
-    policy = CompactionPolicy(model_token_budget=1000, context_threshold=0.75, max_active_messages=10)
+def decide(*, tokens: int = 0, messages: int = 0, **options: bool) -> CompactionDecision:
+    policy = CompactionPolicy(model_token_budget=1000, context_threshold=0.75, max_active_messages=10, **options)
     counters = Counters(message_count=messages, active_messages=messages, active_tokens=tokens)
     return policy.decide(1, counters)
 
@@ -28,6 +28,13 @@ def test_pressure_begins_at_the_threshold_and_not_a_token_before():
 def test_pressure_begins_with_one_message_more_than_allowed():
     assert not decide(messages=10).should_compact
     assert decide(messages=11).trigger is Trigger.MESSAGES
+
+
+def test_a_decision_says_that_compaction_is_off_or_runs_only_on_request():
+    off, on_request = decide(tokens=999, enabled=False), decide(tokens=999, autocompact_disabled=True)
+
+    assert (off.should_compact, off.enabled, off.trigger) == (False, False, Trigger.TOKENS)
+    assert (on_request.should_compact, on_request.autocompact_disabled) == (True, True)
 
 
 @pytest.mark.parametrize(
