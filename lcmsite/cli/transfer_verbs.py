@@ -84,9 +84,9 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
     """Import a history from a file: JSON Lines or a JSON list of messages.
 
     It reads the neutral format, the formats of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
-    the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent and aider. Messages are stored in batches, each
-    completely or not at all. A second run continues where the first stopped, and stores nothing twice. An incomplete
-    last line is left for the next run.
+    the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent, tau-bench and aider. Messages are stored in
+    batches, each completely or not at all. A second run continues where the first stopped, and stores nothing twice. An
+    incomplete last line is left for the next run.
 
     With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found in their directories, and
     aider's below each --directory. Later runs read only what has changed. If a file is refused, the others are still

@@ -13,6 +13,7 @@ import io
 import json
 import zipfile
 import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
 from lcmsite.importing.plugin_sessions import PREFIXES
 from lcmsite.importing.side_files import with_outputs
+from lcmsite.importing.zstandard_file import ZstandardFile
 
 # The prefix of idempotency keys that an import gives to messages without one.
 KEYS_BEGIN = "import:"
@@ -119,8 +121,7 @@ class History:
                 elif begin.startswith(_GZIP):
                     yield from self._read(gzip.GzipFile(fileobj=file))
                 elif begin.startswith(_ZSTANDARD):
-                    unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-                    yield from self._read(io.BufferedReader(unpacked))
+                    yield from self._read(io.BufferedReader(ZstandardFile(file)))
                 elif begin.startswith(_ZIP):
                     yield from self._unzipped(file)
                 else:
@@ -144,15 +145,17 @@ class History:
                     with archive.open(each) as member:
                         yield from self._read(member)
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as broken:
-            raise self._malformed("", f"The zip cannot be read: {broken}") from broken
+            raise self._malformed("", f"The zip cannot be read: {broken}. Download it again.") from broken
 
     def _read(self, file: Iterable[bytes]) -> Iterator[Entry]:
-        stream = iter(file)
-        lines = self._lines(stream)
+        stream = self._lines(file)
+        lines = (each for each in stream if each[1].strip())
         begin, first = next(lines, (1, b""))
         opening = first.strip()
         if not opening:
             raise self._malformed("line 1", "The file is empty.")
+        if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise self._malformed("line 1", "The file is in UTF-16. Convert it to UTF-8, such as with iconv.")
         if opening.startswith(b"[") or opening == b"{":
             value = self._value("", b"".join([first, *(line for _, line in lines)]))
             if not isinstance(value, list):
@@ -162,11 +165,13 @@ class History:
                 yield from self._one(f"item {place}", each, f"{self.stem}-{place}")
             return
         if aider.is_start(opening.decode(errors="replace")):
-            texts = (line.decode() for line in chain([first], stream))
+            texts = (self._text(number, line) for number, line in chain([(begin, first)], stream))
             yield from self._of_sessions("", aider.sessions_of(texts, self.path.resolve()))
             return
         values = self._values(chain([(begin, first)], lines))
         begin, head = next(values)
+        if isinstance(head, dict) and head.get("format") == "lcm-ledger":
+            raise self._malformed(f"line {begin}", "This is a ledger: use `lcm ledger import`.")
         if gemini.is_head(head):
             yield from self._one("", gemini.built(chain([head], (each for _, each in values))), self.stem)
             return
@@ -186,14 +191,20 @@ class History:
                 return
 
     def _lines(self, stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that are not blank, numbered from 1."""
+        """Yield the lines, numbered from 1, without a byte order mark."""
         number = 0
         try:
             for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, line
-        except (EOFError, zlib.error) as broken:
-            raise self._malformed(f"line {number + 1}", "The compressed file ends or breaks off here.") from broken
+                yield number, line.removeprefix(BOM_UTF8) if number == 1 else line
+        except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as broken:
+            sentence = "The compressed file is damaged or incomplete from here on. Copy or download it again."
+            raise self._malformed(f"line {number + 1}", sentence) from broken
+
+    def _text(self, number: int, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError as wrong:
+            raise self._malformed(f"line {number}", f"Byte {wrong.start + 1} is not UTF-8.") from wrong
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
         """Yield the message or messages in a value.

@@ -56,9 +56,13 @@ def in_branches(nodes: Iterable[Node], head: str) -> tuple[tuple[SessionMessage,
     """Return the messages of a tree, branch by branch, and the id of its head.
 
     The children of a node without a message follow the nearest ancestor that has a message. In a tree without branches,
-    messages have no explicit predecessors, and the head is "".
+    messages have no explicit predecessors, and the head is "". ValueError if two nodes have one id, or if a node comes
+    before itself.
     """
-    by_id = {node.id: node for node in nodes}
+    by_id: dict[str, Node] = {}
+    for node in nodes:
+        if by_id.setdefault(node.id, node) is not node:
+            raise ValueError(f"Two messages have the id {node.id}.")
     children: dict[str, list[Node]] = {}
     for node in by_id.values():
         children.setdefault(node.parent_id if node.parent_id in by_id else "", []).append(node)
@@ -73,6 +77,8 @@ def in_branches(nodes: Iterable[Node], head: str) -> tuple[tuple[SessionMessage,
         if node.message is not None:
             found.append(SessionMessage(node.message, node.row, node.id, after))
         left += children.get(node.id, [])[::-1]
+    if unreached := by_id.keys() - last.keys():
+        raise ValueError(f"The message {min(unreached)} comes before itself.")
     if len({each.after for each in found}) == len(found):
         return tuple(SessionMessage(each.message, each.row, each.id) for each in found), ""
     return tuple(found), last.get(head, "")

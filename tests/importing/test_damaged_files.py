@@ -1,0 +1,101 @@
+"""Files that are cut short, damaged, in another encoding or changed: nothing is lost without a word."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+import zstandard
+
+from conversations.models import Message
+from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
+
+pytestmark = pytest.mark.django_db
+
+LINES = "".join(f'{{"role": "user", "content": "message {number}"}}\n' for number in range(3000)).encode()
+AIDER = files.AIDER.encode()
+
+
+def cut_short(packed: bytes) -> bytes:
+    return packed[: len(packed) // 2]
+
+
+def damaged(packed: bytes) -> bytes:
+    return packed[:-6] + bytes([packed[-6] ^ 255]) + packed[-5:]
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Imports bytes as a file of this name; returns the code and the sentence of the refusal."""
+
+    def run(name: str, content: bytes) -> tuple[str, str]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        problem = lcm("--json", "import", str(path)).problem
+        return problem["code"], problem["detail"]
+
+    return run
+
+
+@pytest.mark.parametrize("harmed", [cut_short, damaged])
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("h.jsonl.zst", zstandard.ZstdCompressor(write_checksum=True).compress(LINES)),
+        ("h.jsonl.gz", gzip.compress(LINES)),
+        (".aider.chat.history.md.gz", gzip.compress(AIDER)),
+    ],
+)
+def test_a_packed_file_that_is_cut_short_or_damaged_is_refused_with_its_line(refused, name, packed, harmed):
+    code, sentence = refused(name, harmed(packed))
+
+    assert code == "malformed_history"
+    assert sentence.startswith(f"{name}, line ")
+    assert "damaged or incomplete" in sentence
+
+
+def test_several_frames_of_zstandard_are_one_file(imported):
+    packed = b"".join(zstandard.compress(part) for part in (LINES[:70_000], b"", LINES[70_000:]))
+
+    assert imported("h.jsonl.zst", packed)["conversations"][0]["created"] == 3000
+
+
+@pytest.mark.parametrize("program", ["OpenCode", "ChatGPT", "SWE-agent", "aider", "Claude Code"])
+def test_a_byte_order_mark_is_no_part_of_a_file(imported, program):
+    name, content = files.FILES[program]
+    created = imported(name, content)["conversations"][0]["created"]
+
+    again = imported(name, b"\xef\xbb\xbf" + content)
+
+    assert [each["stored_before"] for each in again["conversations"]] == [created]
+
+
+def test_a_file_in_utf_16_is_refused_with_the_remedy(refused):
+    code, sentence = refused("h.jsonl", LINES.decode().encode("utf-16"))
+
+    assert (code, sentence[:67]) == (
+        "malformed_history",
+        "h.jsonl, line 1: The file is in UTF-16. Convert it to UTF-8, such a",
+    )
+
+
+def test_a_ledger_is_refused_with_the_command_that_imports_it(refused):
+    ledger = b'{"type":"header","format":"lcm-ledger","version":2}\n'
+
+    assert "use `lcm ledger import`" in refused("l.jsonl", ledger)[1]
+
+
+def claude_ai(*messages: dict[str, Any]) -> bytes:
+    return json.dumps([files.CLAUDE_AI_TREE[0] | {"chat_messages": messages}]).encode()
+
+
+def test_a_tree_in_which_a_message_cannot_be_reached_is_refused(refused):
+    first = files.claude_ai_message("m1", "", "human", "Which port?")
+    circle = [files.claude_ai_message("m2", "m3", "human", "a"), files.claude_ai_message("m3", "m2", "human", "b")]
+
+    assert "Two messages have the id m1." in refused("conversations.json", claude_ai(first, first))[1]
+    assert "The message m2 comes before itself." in refused("conversations.json", claude_ai(first, *circle))[1]
+    assert not Message.objects.exists()
