@@ -183,7 +183,8 @@ class MessageStore:
             CONFLICTS.inc()
             raise Conflict(
                 f"The idempotency key {row['conflicting_key']!r} was used before for another message; "
-                "nothing was stored. Use a new key for new content."
+                "nothing was stored. Use a new key for new content.",
+                idempotency_key=row["conflicting_key"],
             )
         counters = Counters(**{name: row[name] for name in Counters.__dataclass_fields__})
         messages = tuple(

@@ -14,17 +14,19 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KT
 
 from compaction.hosts.branching import Branches
+from conversations.content import hashing
+from conversations.content.flattening import flattened
 from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
-from conversations.models import Conversation
+from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
 from conversations.store.injected import without_injected
 from conversations.store.journal_files import JournalFiles
 from conversations.store.read import seqs_of_keys
 from conversations.types import ConversationRecord, PartType
-from lcmsite.importing.history import Entry, History
+from lcmsite.importing.history import KEYS_BEGIN, Entry, History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
-from lcmsite.importing.resume_check import require_continued
+from lcmsite.importing.resume_check import HistoryChanged, require_continued
 
 BATCH = 500
 # In the metadata of a session whose parent was not stored yet: the parent's session. Clients do not use this name.
@@ -67,13 +69,15 @@ class Importer:
     _waiting: dict[str, list[str]] | None = None
     # By session: the file in the journal of that session.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
+    # By session with a changed message: where that message is in the file.
+    _changed: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> list[ImportedConversation]:
         """Store everything, committing each batch before the next is read.
 
         Messages of an earlier run are skipped. Raises HistoryChanged if the file differs from what that run read:
-        before anything is stored, unless the file begins with new sessions. Read errors propagate; earlier batches stay
-        stored.
+        before anything is stored, unless the file begins with new sessions. If the program's id of a message shows that
+        it has changed, the other sessions are stored first. Read errors propagate; earlier batches stay stored.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
         entries = self.history.entries()
@@ -91,6 +95,13 @@ class Importer:
         if behind := self.history.take_lines():
             for file in self._files.values():
                 self._keep_lines(file, behind)
+        if self._changed:
+            places = "; ".join(islice(self._changed.values(), 20))
+            raise HistoryChanged(
+                f"Since an earlier import, these messages have changed: {places}. Their conversations "
+                f"({len(self._changed):,}) stay as they are stored; all others are imported. To store the changed "
+                "messages, too, import the file into another workspace with --workspace."
+            )
         return list(self._found.values())
 
     def _write(self, batch: list[Entry]) -> None:
@@ -98,11 +109,16 @@ class Importer:
         for entry in self._kept_whole(batch):
             by_session.setdefault(entry.session_id, []).append(entry)
         for session_id, entries in by_session.items():
+            if session_id in self._changed:
+                continue
             conversation = self._conversation(session_id, entries[0])
-            for run in _runs(entries):
-                self._append(conversation, run if run[0].after is None else self._moved_to(conversation, run))
-            if entries[0].head and conversation.created:
-                self._move_head(conversation, entries[0].head)
+            with suppress(_Changed), transaction.atomic():
+                for run in _runs(entries):
+                    if run[0].after is not None:
+                        self._move_to(conversation, run)
+                    self._append(conversation, run)
+                if entries[0].head and conversation.created:
+                    self._move_head(conversation, entries[0].head)
 
     def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
         """Yield a message as the plugin stores it, if the plugin recorded the session."""
@@ -173,9 +189,11 @@ class Importer:
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
         stored = seqs_of_keys(conversation.conversation_id, [entry.key for entry in entries])
-        # Skip what is stored, although another version of LCM may have parsed it differently. The store compares other
-        # messages with keys of their own: it refuses another text under the same key.
-        known = {each.key for each in entries if each.key in stored and _may_be_parsed_differently(each)}
+        rows = Message.objects.filter(conversation_id=conversation.conversation_id, seq__in=stored.values())
+        hashes = {seq: bytes(content_hash) for seq, content_hash in rows.values_list("seq", "content_hash")}
+        # Skip what is stored, although another version of LCM or of the program may have written it differently. The
+        # store compares the others: it refuses another text under the same key.
+        known = {each.key for each in entries if each.key in stored and _is_known(each, hashes[stored[each.key]])}
         conversation.stored_before += len(known)
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
@@ -185,19 +203,20 @@ class Importer:
                 conversation_id=conversation.conversation_id, messages=messages
             ).messages
         except (Invalid, Conflict) as wrong:
+            key = wrong.context.get("idempotency_key", "")
+            if key.startswith(KEYS_BEGIN):
+                self._changed[conversation.session_id] = next(each.where for each in entries if each.key == key)
+                raise _Changed from wrong
             span = f"{entries[0].where} to {entries[-1].where}"
             raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
         conversation.created += sum(message.created for message in appended)
         conversation.stored_before += sum(not message.created for message in appended)
 
-    def _moved_to(self, conversation: ImportedConversation, run: list[Entry]) -> list[Entry]:
-        """Move the head to where the run's branch begins; return its new entries."""
+    def _move_to(self, conversation: ImportedConversation, run: list[Entry]) -> None:
+        """Move the head to where the new entries of a run begin, if there are any."""
         known = seqs_of_keys(conversation.conversation_id, [entry.key for entry in run])
-        new = [entry for entry in run if entry.key not in known]
-        conversation.stored_before += len(run) - len(new)
-        if new:
-            self._move_head(conversation, new[0].after or "")
-        return new
+        if new := next((entry for entry in run if entry.key not in known), None):
+            self._move_head(conversation, new.after or "")
 
     def _move_head(self, conversation: ImportedConversation, key: str) -> None:
         """Move the head to the message with this key, if stored; to the start if ""."""
@@ -265,14 +284,25 @@ class Importer:
             self.store.open_conversation(session_id=session_id, parent_session_id=parent)
 
 
-def _may_be_parsed_differently(entry: Entry) -> bool:
-    """Whether earlier versions of LCM may have parsed a stored message differently.
+class _Changed(Exception):
+    """A session has a changed message, which is in `_changed`."""
 
-    They left out the texts of attachments. Without a key of its own, a message is identified by its line and text.
+
+def _is_known(entry: Entry, stored_hash: bytes) -> bool:
+    """Whether the store need not compare a message with the stored one.
+
+    Without a key of its own, a message is identified by its line and text. Earlier versions of LCM left out the texts
+    of attachments. A program may add fields to a message that it identifies by an id, and a plugin may record it in
+    another form.
     """
     message = entry.message
     is_attached = any(part.part_type is PartType.FILE and part.text_content for part in message.parts)
-    return message.idempotency_key is None or is_attached
+    if message.idempotency_key is None or is_attached:
+        return True
+    if not entry.key.startswith(KEYS_BEGIN):
+        return entry.after is not None
+    text = flattened(message.parts) if message.content is None else message.content
+    return hashing.content_hash(text) == stored_hash
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from typing import Any
@@ -99,3 +100,28 @@ def test_a_tree_in_which_a_message_cannot_be_reached_is_refused(refused):
     assert "Two messages have the id m1." in refused("conversations.json", claude_ai(first, first))[1]
     assert "The message m2 comes before itself." in refused("conversations.json", claude_ai(first, *circle))[1]
     assert not Message.objects.exists()
+
+
+@pytest.mark.parametrize("tree", [files.CHATGPT[0], files.CLAUDE_AI_TREE[0]], ids=["ChatGPT", "Claude.ai"])
+def test_a_message_that_changed_on_a_branch_is_named_and_the_other_conversations_are_imported(imported, refused, tree):
+    imported("conversations.json", json.dumps([tree]).encode())
+    text = json.dumps(tree).replace("It is 5432.", "It is 1.")
+    others = [{**tree, "id": name, "conversation_id": name, "uuid": name} for name in ("other-1", "other-2")]
+
+    code, sentence = refused("conversations.json", json.dumps([others[0], json.loads(text), others[1]]).encode())
+
+    assert code == "history_changed"
+    assert sentence.startswith("Since an earlier import, these messages have changed: item 2, message 2. ")
+    assert Message.objects.filter(content="It is 5432.").count() == 3
+    assert not Message.objects.filter(content="It is 1.").exists()
+
+
+def test_new_fields_in_a_message_of_a_program_are_no_change(imported):
+    chat = copy.deepcopy(files.CLAUDE_AI[0])
+    imported("conversations.json", json.dumps([chat]).encode())
+    chat["chat_messages"][1]["content"][3]["start_timestamp"] = files.ISO
+    chat["chat_messages"].append(files.claude_ai_message("m3", "m2", "human", "Are you sure?"))
+
+    report = imported("conversations.json", json.dumps([chat]).encode())
+
+    assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(1, 2)]
