@@ -26,6 +26,7 @@ from conversations.store.read import seqs_of_keys
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
+from lcmsite.gateway.recording.item_references import with_referenced_items
 from lcmsite.gateway.recording.locating import Location, find_conversation, locate
 from lcmsite.gateway.recording.prefix_match import Erased, History, begins_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
@@ -78,6 +79,7 @@ class Recorder:
         request = read_request(exchange.surface, parse_body(exchange.body))
         side = side_of(request, exchange.task, exchange.headers)
         with bounded_transaction():
+            request = with_referenced_items(exchange, request, self.scope)
             location = locate(exchange, request, self.branches.store, is_side=side is not None)
             conversation = self.scope.conversation(location.conversation_id, locked=True)
             links = list(links_of((message.digest for message in request.messages), after=location.chain))

@@ -580,6 +580,25 @@ def test_requests_with_only_what_is_new_follow_their_answer(workspace):
     assert words(found, active=False) == ["One", "First.", "Two", "Second.", "Deux", "Third."]
 
 
+@pytest.mark.parametrize("headers", [{}, {CLAUDE: SESSION}], ids=["unnamed", "named"])
+def test_references_to_stored_items_are_these_items(workspace, headers):
+    agent = an_agent(workspace, Surface.RESPONSES, headers=headers)
+    agent.ask(user("What is there?"), answer=Answer(thinking="Hm.", calls=CALLS.calls))
+    calls = agent.rows[-len(CALLS.calls) :]
+    agent.rows = [agent.rows[0], {"type": "item_reference", "id": agent.rows[1]["id"]}, *calls]
+    agent.ask(*results(Surface.RESPONSES, calls, "one.txt", "two.txt"), answer=Answer("Two files.", thinking="Aha."))
+    agent.rows[-2:] = [{"type": "item_reference", "id": row["id"]} for row in agent.rows[-2:]]
+    GatewayExchange.objects.update(received_at="2026-01-01T00:00:00Z")
+
+    agent.ask(user("Thanks"), {"type": "item_reference", "id": "never stored"}, answer=Answer("Welcome."))
+
+    [found] = Conversation.objects.all()
+    assert words(found) == words(found, active=False)
+    assert [each for each in words(found) if each and "[" not in each] == [
+        "What is there?", "one.txt", "two.txt", "Two files.", "Thanks", "Welcome."
+    ]  # fmt: skip
+
+
 def test_a_conversation_that_the_vendor_keeps_is_one_here(workspace):
     agent = an_agent(workspace, Surface.RESPONSES, headers={})
     for text in ("One", "One", "Two"):
