@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +24,7 @@ from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.recordings import Pending, Recordings
 from lcmsite.gateway.recording.session_finding import hints_of, require_own_session, session_of
-from lcmsite.gateway.surfaces import Task
+from lcmsite.gateway.surfaces import Task, retrieving_body
 from lcmsite.gateway.surfaces_answer import AnswerReader
 from lcmsite.gateway.upstreams import Mode, Route, Rule
 from lcmsite.gateway.window.types import Assembled
@@ -85,6 +85,9 @@ class PassingRequest:
             has_body = "content-length" in self.headers or "transfer-encoding" in self.headers
             await self._forward(self._receive_chunks() if has_body else b"", Watcher())
             return
+        if self.route.task is Task.RETRIEVE:
+            await self._forward_retrieval(await self._read_body())
+            return
         require_own_session(self.headers)
         body = await self._read_body()
         await self._forward_recorded(body)
@@ -116,6 +119,18 @@ class PassingRequest:
             headers=hints_of(self.headers),
             body=body,
         )
+
+    async def _forward_retrieval(self, body: bytes) -> None:
+        """Forward a retrieval; record its answer if the vendor has finished it."""
+        self.status = "recording"
+        exchange = replace(await self._build_exchange(b""), body=retrieving_body(self.route.path))
+        answer = AnswerObserver(request=self, exchange=exchange)
+        try:
+            await self._forward(body, answer)
+        finally:
+            outcome = answer.outcome()
+            if outcome.answer is not None and outcome.answer.is_complete:
+                self.recordings.end(self.recordings.begin(exchange), lambda: outcome)
 
     async def _forward_recorded(self, body: bytes) -> None:
         exchange = await self._build_exchange(body)

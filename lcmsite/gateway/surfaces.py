@@ -40,6 +40,8 @@ class Task(StrEnum):
     GENERATE = "generate"
     COUNT = "count_tokens"
     COMPACT = "compact"
+    # An answer that the vendor made in the background.
+    RETRIEVE = "retrieve"
 
 
 # The member of a request that lists its messages or items.
@@ -51,6 +53,7 @@ _PATHS = (
     (re.compile(r"/responses/compact/?$"), Surface.RESPONSES, Task.COMPACT),
     (re.compile(r"/responses/?$"), Surface.RESPONSES, Task.GENERATE),
 )
+_RETRIEVED = re.compile(r"/responses/(?!compact/?$)([^/]+)/?$")
 _READERS: Mapping[Surface, Callable[[Row], NewMessage]] = {
     Surface.MESSAGES: from_anthropic,
     Surface.CHAT: from_openai_chat,
@@ -65,9 +68,17 @@ _TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 def surface_of(method: str, path: str) -> tuple[Surface, Task] | None:
     """Return a request's API and task; None for a request that is only passed on."""
+    if method == "GET" and _RETRIEVED.search(path):
+        return Surface.RESPONSES, Task.RETRIEVE
     if method != "POST":
         return None
     return next(((surface, task) for pattern, surface, task in _PATHS if pattern.search(path)), None)
+
+
+def retrieving_body(path: str) -> bytes:
+    """Return the body under which the retrieval of an answer is recorded."""
+    found = _RETRIEVED.search(path)
+    return json.dumps({"previous_response_id": found[1] if found else ""}).encode()
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ class _ResponsesAnswer:
             self.head = event["response"]
             if kind in ("response.completed", "response.incomplete", "response.done"):
                 self.is_complete = True
-                self.items = self.items or dict(enumerate(self.head.get("output") or []))
+                self.items = dict(enumerate(self.head.get("output") or [])) or self.items
 
     def answer(self) -> ReadAnswer:
         items = dict(self.items)

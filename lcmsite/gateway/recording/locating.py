@@ -7,12 +7,13 @@ from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 
+from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
 from conversations.types import ParentLink, Role
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.session_finding import OWN_HEADER, Session, session_of
-from lcmsite.gateway.surfaces import ReadRequest
+from lcmsite.gateway.surfaces import ReadRequest, Task
 from lcmsite.gateway.surfaces_digest import KEY_PREFIX, START_CHAIN, links_of
 from lcmsite.models import GatewayExchange
 
@@ -39,9 +40,13 @@ def locate(exchange: Exchange, request: ReadRequest, store: ConversationStore, *
     session = session_of(exchange.headers, request.body)
     if request.parent_response is not None:
         answered = _exchanges(store).filter(response_id=request.parent_response).order_by("-exchange_id").first()
-        if answered is not None and answered.answer_chain is not None:
-            seq = answered.answer_seq or answered.request_seq
-            return Location(answered.conversation_id, "previous_response_id", bytes(answered.answer_chain), seq)
+        if answered is not None:
+            chain, seq = answered.request_chain, answered.request_seq
+            if answered.answer_chain is not None and exchange.task is not Task.RETRIEVE:
+                chain, seq = answered.answer_chain, answered.answer_seq or seq
+            return Location(answered.conversation_id, "previous_response_id", bytes(chain), seq)
+        if exchange.task is Task.RETRIEVE:
+            raise Invalid("The request for this answer was not recorded.", code="unknown_response")
     if request.vendor_conversation is not None and request.vendor_conversation.isprintable():
         session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
     if session is not None:

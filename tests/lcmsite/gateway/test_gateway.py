@@ -172,6 +172,37 @@ def test_a_compaction_that_is_asked_of_the_vendor_passes_untouched(gateway):
     assert mine(gateway).messages.count() == 0
 
 
+def test_an_answer_that_is_made_in_the_background_is_recorded_when_it_is_retrieved(gateway):
+    def ask(whole, path=PATHS[Surface.RESPONSES], body=b"", **more):
+        gateway.upstream.reply = answering({**whole, **more})
+        answer = gateway.ask(path, body, verb="POST" if body else "GET", x_claude_code_session_id="")
+        assert answer.json() == {**whole, **more}
+
+    first, second = (rendered(Surface.RESPONSES, text).whole() for text in ("Late.", "More."))
+    retrieval = f"{PATHS[Surface.RESPONSES]}/{first['id']}"
+    ask(first, body=body_of(Surface.RESPONSES, [user("Take your time.")], background=True), status="queued", output=[])
+    ask(first, retrieval, status="in_progress", output=[])
+    ask(first, retrieval)
+    ask(first, retrieval)
+    recorded(gateway, 2)
+
+    ask(second, body=body_of(Surface.RESPONSES, [user("And?")], previous_response_id=first["id"]))
+
+    assert recorded(gateway, 4) == ["Take your time.", "Late.", "And?", "More."]
+    assert mine(gateway).moves == 0
+
+
+def test_a_request_after_an_answer_that_was_not_retrieved_stays_in_its_conversation(gateway):
+    first = rendered(Surface.RESPONSES, "Late.").whole()
+    for text, more in (("One", {"background": True}), ("Two", {"previous_response_id": first["id"]})):
+        gateway.upstream.reply = answering({**first, "status": "queued", "output": []})
+        gateway.ask(
+            PATHS[Surface.RESPONSES], body_of(Surface.RESPONSES, [user(text)], **more), x_claude_code_session_id=""
+        )
+
+    assert recorded(gateway, 2) == ["One", "Two"]
+
+
 def test_connections_are_kept_on_both_sides(gateway):
     behind, before = [], []
 
