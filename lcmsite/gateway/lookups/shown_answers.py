@@ -179,6 +179,8 @@ class _Chat(ShownAnswer):
 
 @dataclass
 class _Responses(ShownAnswer):
+    # The id in the first event: clients refuse an answer that ends with another.
+    first_id: Any = None
     next_number: int = 0
     # The items that the agent was sent.
     output: list[Event] = field(default_factory=list)
@@ -188,8 +190,10 @@ class _Responses(ShownAnswer):
         if kind in ("response.completed", "response.incomplete", "response.failed"):
             self.closing_events.append(event)
             return b""
-        if self.rounds and kind in ("response.created", "response.in_progress", "response.queued"):
-            return b""
+        if kind in ("response.created", "response.in_progress", "response.queued"):
+            self.first_id = self.first_id or event["response"].get("id")
+            if self.rounds:
+                return b""
         changed = dict(event)
         if "output_index" in event:
             if kind == "response.output_item.added" and self._is_hidden(event["item"]):
@@ -218,7 +222,8 @@ class _Responses(ShownAnswer):
         for event in self.closing_events:
             response = event.get("response") or {}
             usage = self.add_usage(response.get("usage"), "output_tokens", "total_tokens")
-            changed = {**event, "response": {**response, "output": self.output, "usage": usage}}
+            response = {**response, "id": self.first_id or response.get("id"), "output": self.output, "usage": usage}
+            changed = {**event, "response": response}
             found.append(named_event_of(self._renumber(changed)))
         return b"".join(found)
 

@@ -23,9 +23,11 @@ from lcmsite.gateway.forwarding import Watcher
 from lcmsite.gateway.lookups import lookup_rounds
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import LIST_KEY, Surface
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.mcp.calls import CallRunner
+from tests.clients.answers import Answer, ToolCall
+from tests.lcmsite.gateway.sessions import rendered, stream_of
 
 FOUND = "retry_ceiling = 4711"
 CALL = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
@@ -83,7 +85,8 @@ class Client:
 
         lookups = lookups or Lookups(b"", 4_000, RequestCounter(TokenEstimator("estimate")), Finding())
         rounds = LookupRounds(surface, lookups, vendor.ask, self.send, no_headers, self.watcher)
-        asyncio.run(rounds.send_answer(b'{"messages": [{"role": "user", "content": "Hello"}]}'))
+        body = {LIST_KEY[surface]: [{"role": "user", "content": "Hello"}]}
+        asyncio.run(rounds.send_answer(json.dumps(body).encode()))
         return rounds
 
 
@@ -140,6 +143,19 @@ def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> 
 
     assert b"I look it up." in given and b"lcm_grep" not in given
     assert b'"stop_reason": "max_tokens"' in given and b"message_stop" in given
+
+
+def test_an_answer_of_several_rounds_has_one_id() -> None:
+    lookup = Answer("I look it up.", (ToolCall("lcm_grep", {"query": "x"}),))
+    rounds = [stream_of(rendered(Surface.RESPONSES, each)) for each in (lookup, Answer("It is 4711."))]
+    client = Client()
+
+    client.ask(Vendor([(200, STREAM, each) for each in rounds]), Surface.RESPONSES)
+
+    events = [json.loads(line[6:]) for line in client.body.splitlines() if line.startswith(b"data: ")]
+    lifecycle = [event for event in events if "response" in event]
+    assert [event["type"] for event in lifecycle] == ["response.created", "response.completed"]
+    assert len({event["response"]["id"] for event in lifecycle}) == 1
 
 
 def test_a_lookup_in_an_answer_with_a_gap_ends_it_without_a_call() -> None:
