@@ -49,7 +49,7 @@ _WHAT = {
     RepairKind.WRAPPED_INPUT: "The input of a call was not an object, and was put into one.",
     RepairKind.MERGED_NEIGHBOURS: "Consecutive messages of one role were merged.",
     RepairKind.MOVED_SYSTEM: "A system message was moved to the others at the top.",
-    RepairKind.DROPPED_EMPTY: "An empty message, or one with only thoughts, was left out.",
+    RepairKind.DROPPED_EMPTY: "An empty message, or one with only thoughts or ignored texts, was left out.",
     RepairKind.DROPPED_NAME: "The author's name was left out: the API has no field for it.",
     RepairKind.ADDED_START: "A text of the user was put first: the API demands that the user begins.",
     RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not accept here is named in the text.",

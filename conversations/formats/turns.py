@@ -129,7 +129,7 @@ def _split(item: Item, blocks: Sequence[Block]) -> list[Turn]:
 
 
 def _blocks(item: Item, repairs: Repairs, thought_of: ThoughtOf | None) -> list[Block]:
-    """Return the blocks of an item, without empty texts."""
+    """Return the blocks of an item, without empty texts and texts that models ignore."""
     if not item.parts:
         blocks: list[Block] = [Text(item.text)]
     else:
@@ -138,7 +138,8 @@ def _blocks(item: Item, repairs: Repairs, thought_of: ThoughtOf | None) -> list[
         is_own = bool(item.text.strip()) and item.text != text_of_parts and item.text.strip() not in text_of_parts
         blocks = [Text(item.text)] if is_own else []
         for part in item.parts:
-            if not (is_own and part.part_type is PartType.TEXT and (part.text_content or "") in item.text):
+            is_text = part.part_type is PartType.TEXT
+            if not (is_text and (part.is_ignored or (is_own and (part.text_content or "") in item.text))):
                 blocks += _blocks_of_part(part, item, thought_of)
     return [_sendable(block, item.id, repairs) for block in blocks if not isinstance(block, Text) or block.text]
 

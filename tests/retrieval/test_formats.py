@@ -71,6 +71,15 @@ def test_nothing_at_all_is_no_message(format):
     assert shown(format).messages == ()
 
 
+def test_a_text_that_models_ignore_is_left_out(format):
+    note = NewPart(PartType.TEXT, text_content="A note to the user.", is_ignored=True)
+
+    context = shown(format, user("Read a.py."), assistant("It is short.", note), NewMessage(Role.USER, parts=(note,)))
+
+    assert "It is short." in str(context.messages) and "A note" not in str(context.messages)
+    assert repaired(context) == {RepairKind.DROPPED_EMPTY: ("msg_3",)}
+
+
 READ = user("Read.")
 THE_CALL, THE_RESULT = EXCHANGE[1:]
 NAMELESS = [replace(each, parts=(replace(each.parts[0], tool_call_id=None),)) for each in EXCHANGE[1:]]
