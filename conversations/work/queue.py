@@ -200,6 +200,11 @@ class WorkQueue(Generic[Row]):
 
     def wake_due(self) -> None:
         """Wake a worker for every row that is due, such as one whose wake-up was lost."""
+        # No lease and no backoff is longer than this. Times beyond it are from before the database's clock was set back.
+        furthest = _from_now(self.longest_backoff_seconds)
+        for column in ("run_after", "leased_until"):
+            late = self.rows().filter(state__in=(WorkState.QUEUED, WorkState.LEASED), **{f"{column}__gt": furthest})
+            late.update(**{column: furthest})
         for row_id in self.due().values_list("pk", flat=True)[:MOST_WOKEN_AT_ONCE]:
             self.wake(row_id, 0.0)
 

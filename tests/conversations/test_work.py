@@ -154,6 +154,23 @@ def test_the_sweep_wakes_a_worker_for_what_a_lost_wake_up_left_behind(queue, a_r
     assert wake_ups == [0.0]
 
 
+@both
+@pytest.mark.django_db
+def test_after_the_clock_was_set_back_a_row_waits_no_longer_than_the_longest_backoff(queue, a_row):
+    # From when the clock was a day ahead. The worker of the leased row is dead.
+    queued, leased = a_row(), a_row()
+    queue.claim(lease_seconds=60, row_id=leased)
+    tomorrow, soon = (timezone.now() + timedelta(seconds=s) for s in (86_400, queue.longest_backoff_seconds + 60))
+    queue.rows().update(run_after=tomorrow)
+    queue.rows().filter(pk=leased).update(leased_until=tomorrow)
+
+    queue.wake_due()
+
+    assert queue.rows().get(pk=queued).run_after < soon
+    assert queue.rows().get(pk=leased).run_after < soon
+    assert queue.rows().get(pk=leased).leased_until < soon
+
+
 @pytest.mark.sampled(1)
 @both
 def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue, a_row):
