@@ -13,6 +13,8 @@ from typing import IO
 import structlog
 from django.conf import settings
 
+from lcmsite.ops.metrics.directory import environment_to_count
+
 logger = structlog.get_logger(__name__)
 
 # If a process ends within this time after its start, the start was bad. After BAD_STARTS in a row, `lcm up` gives up.
@@ -52,7 +54,7 @@ class Process:
             stdout=self.output,
             stderr=self.output,
             # PYTHONPATH finds the module, as the working directory must stay: LCM_DATA_DIR may be relative to it.
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(python_path)},
+            env=environment_to_count() | {"PYTHONPATH": os.pathsep.join(python_path)},
             # A process group of its own: Ctrl-C reaches only the supervisor, and the group finds leftover children.
             start_new_session=True,
         )

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from lcmsite.embedded_postgres.location import Location
 from lcmsite.embedded_postgres.space import RESERVE_BYTES
+from lcmsite.ops.metrics.directory import VARIABLE
+from lcmsite.ops.supervisor import Process
+from lcmsite.server.serving import bind_socket
 from tests.guardian import a_directory
 from tests.lcmsite.operating import Site, a_key_in, end, eventually, processes_of, until_ready
 
@@ -100,3 +104,23 @@ def test_a_site_starts_on_a_full_disk_and_shows_what_is_stored(up, small_disk, p
 
     assert [message["content"] for message in site.get("conversations/1/messages/")["items"]] == ["said in time"]
     assert code_of_append(site, "said too late") == "503 disk_full"
+
+
+def test_a_process_runs_on_though_the_directory_for_its_counts_is_full(small_disk, data_dir, port, monkeypatch):
+    fill(small_disk)
+    monkeypatch.setenv(VARIABLE, str(small_disk))
+    monkeypatch.setenv("LCM_DATA_DIR", str(data_dir))
+    process = Process("web", ("web",), bind_socket("127.0.0.1", port))
+    process.start()
+
+    def responds() -> bool:
+        with suppress(httpx2.TransportError):
+            return bool(Site(port).text("healthz"))
+        return False
+
+    try:
+        eventually(lambda: responds() or process.running.poll() is not None)
+        assert process.running.poll() is None
+    finally:
+        process.ask_to_stop()
+        process.wait(until=0)

@@ -15,11 +15,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import structlog
+
 from lcmsite.embedded_postgres.location import open_lock_file, try_lock
+
+logger = structlog.get_logger(__name__)
 
 # The variable that the Prometheus client reads when it is first imported.
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 LOCK = "in-use.lock"
+
+# A process needs less than this for its counters.
+ROOM_BYTES = 4 * 1024**2
 
 # A file system in memory that every user may write to; Linux only.
 MEMORY = Path("/dev/shm")
@@ -29,6 +36,25 @@ def shared_directory() -> Path | None:
     """The directory that processes share; None if this process counts alone."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else None
+
+
+def environment_to_count() -> dict[str, str]:
+    """The environment of a new process, which counts alone without room to share.
+
+    The kernel kills a process that writes to a mapped file on a full file system, and so would kill it at every start.
+    """
+    shared = shared_directory()
+    if shared is None or _has_room(shared):
+        return dict(os.environ)
+    logger.warning("metrics_not_shared", directory=str(shared))
+    return {name: value for name, value in os.environ.items() if name != VARIABLE}
+
+
+def _has_room(directory: Path) -> bool:
+    try:
+        return shutil.disk_usage(directory).free >= ROOM_BYTES
+    except OSError:
+        return False
 
 
 @contextmanager
