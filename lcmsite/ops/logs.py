@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import ExcInfo, Processor
 
+from conversations.errors import Unavailable
 from lcmsite.embedded_postgres.location import make_directory
 
 # Maximum number of characters logged of an exception's first line; later lines may quote data.
@@ -126,10 +127,16 @@ def logging_settings(*, level: str, format: str) -> dict[str, Any]:
 
 @contextmanager
 def log_file(data_dir: Path) -> Iterator[TextIO]:
-    """Open the log file, and send this process's log to it within the block."""
-    make_directory(data_dir)
+    """Open the log file, and send this process's log to it within the block.
+
+    Raises Unavailable if the data directory cannot be written.
+    """
     path = data_dir / LOG_FILE_NAME
-    path.touch(mode=0o600)
+    try:
+        make_directory(data_dir)
+        path.touch(mode=0o600)
+    except OSError as refusal:
+        raise Unavailable(f"The log {path} cannot be written: {refusal.strerror}.") from refusal
     with path.open("a", encoding="utf-8") as log:
         handlers = [each for each in logging.root.handlers if isinstance(each, logging.StreamHandler)]
         streams = [each.setStream(log) for each in handlers]

@@ -79,6 +79,18 @@ def test_what_cannot_be_right_ends_as_bad_input_ends_everywhere(up, data_dir, ar
     assert processes_of(data_dir) == []
 
 
+@pytest.mark.thorough
+def test_a_data_directory_that_cannot_be_written_is_named(up, data_dir, tmp_path):
+    # Root may write in any directory, but not below a file.
+    (tmp_path / "file").touch()
+    running = up("--no-web", LCM_DATA_DIR=str(tmp_path / "file" / "data"), LCM_SECRET_KEY="s" * 50)
+
+    _, errors = running.communicate(timeout=60)
+
+    assert running.returncode == 6
+    assert f"The log {tmp_path}/file/data/lcm.log cannot be written: Not a directory." in errors
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6])
 def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
