@@ -223,7 +223,11 @@ def _database_error(error: BaseException) -> LcmError | None:
     match error.__cause__ if isinstance(error, Error) and error.__cause__ else error:
         case psycopg.errors.DeadlockDetected() | psycopg.errors.SerializationFailure():
             return Contention("Another request was writing the same rows; nothing was changed. Try again.")
-        case psycopg.errors.QueryCanceled():
+        case (
+            psycopg.errors.QueryCanceled()
+            | psycopg.errors.TransactionTimeout()
+            | psycopg.errors.IdleInTransactionSessionTimeout()
+        ):
             return Unavailable("The database took too long for this request. Try again later.", code="timeout")
         case psycopg.errors.DiskFull():
             return Unavailable("The database's disk is full; nothing was changed. Free disk space.", code="disk_full")

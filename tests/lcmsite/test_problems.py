@@ -51,6 +51,8 @@ from tests.frozen.error_codes import all_errors
         (PoolTimeout(), "unavailable", 503, 6, True),
         (psycopg.errors.DeadlockDetected(), "contention", 409, 4, True),
         (psycopg.errors.QueryCanceled(), "timeout", 503, 6, True),
+        (psycopg.errors.TransactionTimeout(), "timeout", 503, 6, True),
+        (psycopg.errors.IdleInTransactionSessionTimeout(), "timeout", 503, 6, True),
         (psycopg.errors.DiskFull(), "disk_full", 503, 6, True),
         (psycopg.errors.UndefinedTable(), "unavailable", 503, 6, True),
         (psycopg.errors.InsufficientPrivilege(), "unavailable", 503, 6, True),
