@@ -200,7 +200,7 @@ class WorkQueue(Generic[Row]):
 
     def wake_due(self) -> None:
         """Wake a worker for every row that is due, such as one whose wake-up was lost."""
-        # No lease and no backoff is longer than this. Times beyond it are from before the database's clock was set back.
+        # No lease and no backoff is longer than this: later times are from before the clock was set back.
         furthest = _from_now(self.longest_backoff_seconds)
         for column in ("run_after", "leased_until"):
             late = self.rows().filter(state__in=(WorkState.QUEUED, WorkState.LEASED), **{f"{column}__gt": furthest})
