@@ -19,6 +19,7 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot
+from conversations.store.paths import WHOLE, path_at
 from conversations.types import ConversationRecord, Level, Role
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.types import MessageSpan
@@ -142,7 +143,9 @@ def lineage_window(
             )
         # The number of messages in one column of the drawing. A narrower summary is not listed separately.
         least = 1 if resolution is None else -(-(last - first + 1) // resolution)
+        path = WHOLE if time is None or not conversation.moves else path_at(conversation_id, time)
         values = {
+            **path.values,
             "conversation_id": conversation_id,
             "from": first,
             "upto": last,

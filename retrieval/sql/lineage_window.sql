@@ -32,25 +32,31 @@ s.summary_id IN (
 )
 
 -- name: active_then
--- A condition: the summary was in the active context at that time.
-NOT EXISTS (
+-- A condition: the summary was in the active context at that time. `kept` has the summaries on the path of that time,
+-- or is null for all.
+(%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s)) AND NOT EXISTS (
     SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
     WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
+      AND (%(kept)s::text[] IS NULL OR d.summary_id = ANY(%(kept)s))
 ) AND NOT EXISTS (
     SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
+      AND (%(kept)s::text[] IS NULL OR later.summary_id = ANY(%(kept)s))
 )
 
 -- name: raw_then
--- The ranges of messages that were raw at that time; `raw_spans` in `describe.sql` has those that are raw now.
+-- The ranges of messages that were raw in the context at that time; `raw_spans` in `describe.sql` has those of now.
+-- `off` are the seqs that were not on the path.
 -- Within a range of consecutive messages, seq minus row number is constant, so it identifies the range.
 SELECT min(seq) AS first_seq, max(seq) AS last_seq
 FROM (
     SELECT m.seq, m.seq - row_number() OVER (ORDER BY m.seq) AS island
     FROM messages m
-    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s AND NOT EXISTS (
-        SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
-        WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
-    )
+    WHERE m.conversation_id = %(conversation_id)s AND m.seq BETWEEN %(from)s AND %(upto)s
+      AND NOT %(off)s::int8multirange @> m.seq AND NOT EXISTS (
+          SELECT FROM summary_messages l JOIN summaries s ON s.summary_id = l.summary_id
+          WHERE l.message_id = m.message_id AND s.created_at <= %(time)s
+            AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s))
+      )
 ) AS raw
 GROUP BY island ORDER BY 1
 

@@ -326,3 +326,15 @@ def test_active_is_what_the_context_holds(rewound):
     found = engine().grep(query="boat", conversation_id=number, branch=BranchChoice.ALL)
     covered_by = {match.first_seq: match.covered_by for match in found.matches}
     assert covered_by == {seq: earlier if seq <= 4 else None for seq in range(1, 14)}
+
+
+def test_a_window_as_of_the_last_run_is_that_of_now_after_the_head_moved(committed_db):
+    number, earlier, _ = a_rewound_conversation()
+    made = a_summary_of(a_store(), number, seqs=[13])
+
+    now = engine().lineage_window(conversation_id=number)
+    then = engine().lineage_window(conversation_id=number, as_of_run=made.run_id)
+
+    for window in (now, then):
+        assert {each.summary_id for each in window.summaries if each.active} == {earlier, made.summary_id}
+        assert window.raw == ()
