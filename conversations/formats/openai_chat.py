@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conversations.content.lossless_values import is_name, is_storable
+from conversations.content.lossless_values import is_name, is_storable, storable_json
 from conversations.formats.foreign_rows import (
     Fields,
     a_call,
@@ -277,7 +277,11 @@ def _shown_call(call: Call, turn: Turn, repairs: Repairs) -> dict[str, Any]:
     name, arguments = name_and_arguments(call, turn, repairs)
     if is_custom(call.part):
         return {"id": call.shown_id, "type": "custom", "custom": {"name": name, "input": arguments}}
-    return {"id": call.shown_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    shown = {"id": call.shown_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    # The signature of a thought: Gemini refuses its own call without it.
+    extra = split_remainder(call.part.metadata, NOTE)[1].get("add", {}).get("extra_content")
+    is_of_gemini = isinstance(extra, dict) and "google" in extra
+    return shown | ({"extra_content": {"google": storable_json(extra["google"])}} if is_of_gemini else {})
 
 
 def function_part(function: Fields) -> NewPart:

@@ -333,6 +333,17 @@ def test_an_encrypted_thought_goes_back_with_what_it_led_to_and_to_nobody_else()
         assert "gAAAA" not in json.dumps(shown(format, *messages).messages)
 
 
+def test_the_signature_in_a_call_of_gemini_goes_back_with_it_and_to_no_other_vendor():
+    signed = {**CALL, "extra_content": {"google": {"thought_signature": "gAAAA"}}}
+    call = {"role": "assistant", "tool_calls": [signed]}
+    messages = [*map(from_openai_chat, (PLAIN["openai"][1], call, PLAIN["openai"][3]))]
+
+    rendered = RENDERERS[MessageFormat.OPENAI](items_of(*messages))
+    assert rendered.messages[1] == call
+    for format in ("openai_responses", "anthropic"):
+        assert "gAAAA" not in json.dumps(shown(format, *messages).messages)
+
+
 @pytest.mark.parametrize(
     "thought",
     [{**A_THOUGHT, "encrypted_content": None}, {key: A_THOUGHT[key] for key in ("type", "summary")},
