@@ -24,7 +24,7 @@ from lcmsite.gateway.forwarding import Header, build_client
 from lcmsite.gateway.passing_request import SLOW_SECONDS, PassingRequest
 from lcmsite.gateway.recording.exchange_spool import SpoolInUse
 from lcmsite.gateway.recording.recordings import Recordings
-from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces import Surface, surface_of
 from lcmsite.gateway.upstreams import Route, Routes, parse_rules, parse_upstreams
 from lcmsite.server.incoming import ClientGone, Receive, Scope, Send
 from lcmsite.types import KeyScope
@@ -127,17 +127,18 @@ class Gateway:
             is_timeout = isinstance(error, httpx2.TimeoutException)
             why = "did not answer in time" if is_timeout else "cannot be reached, or broke off"
             failure = UpstreamFailed(f"The upstream {route and route.upstream} {why}.")
-            await self._refuse(watched_send, failure, route)
+            await self._refuse(watched_send, failure, scope)
         except Exception as error:
             if has_begun:
                 raise
-            await self._refuse(watched_send, error, route)
+            await self._refuse(watched_send, error, scope)
 
-    async def _refuse(self, send: Send, error: Exception, route: Route | None) -> None:
+    async def _refuse(self, send: Send, error: Exception, scope: Scope) -> None:
         problem = problem_of(error)
         if problem is INTERNAL:
             logger.error("gateway_failed", exc_info=error)
-        status, headers, body = _refusal(problem, route.surface if route else None)
+        surface, _ = surface_of(scope["method"], scope["raw_path"].decode("latin-1")) or (None, None)
+        status, headers, body = _refusal(problem, surface)
         await _send_answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
 
     async def _look_up_caller(self, key_hash: bytes) -> Caller | None:

@@ -309,6 +309,14 @@ def test_upstreams_are_those_of_the_list_alone(gateway):
     assert gateway.upstream.requests == []
 
 
+@pytest.mark.parametrize("surface", Surface)
+def test_an_unknown_upstream_is_refused_in_the_form_of_the_api(gateway, surface):
+    answer = gateway.ask(f"/gw/other{PATHS[surface]}", odd(surface))
+
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"].startswith("LCM gateway: There is no such upstream")
+
+
 def test_a_body_of_over_32_mib_is_refused(gateway):
     answer = gateway.ask(PATHS[Surface.MESSAGES], b"x" * (32 * 1024**2 + 1))
 
