@@ -123,6 +123,7 @@ LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_AGE = DEPLOYMENT.session_hours * 3600
 SESSION_COOKIE_HTTPONLY = True
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "lcmsite.dashboard.visit.form_refused"
 # Failed logins lock out a username at an address for a while. They are counted in the database, for all processes.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)

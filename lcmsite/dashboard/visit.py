@@ -10,14 +10,16 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django_htmx.http import HttpResponseClientRefresh
 
-from conversations.errors import LcmError, NotFound
+from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.humanize import encodable
 from conversations.models import Workspace
 from lcmsite.access.keys import Caller
@@ -129,11 +131,12 @@ class Visit:
 
 View = Callable[..., HttpResponseBase]
 POST = ("POST",)
+SAFE = ("GET", "HEAD")
 
 
 def page(
     scope: KeyScope = KeyScope.READ,
-    methods: tuple[str, ...] = ("GET", "HEAD"),
+    methods: tuple[str, ...] = SAFE,
     *,
     operator_only: bool = False,
     on_refusal: View | None = None,
@@ -147,9 +150,12 @@ def page(
     def decorate(view: View) -> View:
         @wraps(view)
         @never_cache
-        @require_http_methods(methods)
-        @login_required
         def visited(request: HttpRequest, workspace: str, **path: Any) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                # The login is a page, not a part of one.
+                return HttpResponseClientRefresh() if _is_part(request) else redirect_to_login(request.get_full_path())
+            if request.method not in methods:
+                return _redirect_up(request) if request.method in SAFE else HttpResponseNotAllowed(methods)
             context: dict[str, Any] = {}
             try:
                 visit = context["visit"] = _visit(request, workspace)
@@ -163,15 +169,20 @@ def page(
                         raise
                     return on_refusal(visit, problem_of(refusal), **path)
             except LcmError as refusal:
-                problem = problem_of(refusal)
-                template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
-                return render(request, template, {**context, "problem": problem}, status=problem.status)
+                return _show_problem(request, refusal, **context)
 
-        # The menu reads these to show only pages that the user may open.
-        vars(visited).update(scope=scope, operator_only=operator_only)
+        # The menu reads the first two to show only pages that the user may open.
+        vars(visited).update(scope=scope, operator_only=operator_only, methods=methods)
         return visited
 
     return decorate
+
+
+def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Respond to a form that Django refuses, mostly because of another login since."""
+    return _show_problem(
+        request, Forbidden(f"Nothing was done: the form is out of date. Open its page again, and repeat. ({reason})")
+    )
 
 
 @never_cache
@@ -215,5 +226,28 @@ def _visit(request: HttpRequest, name: str) -> Visit:
     raise NotFound(f"There is no workspace {name[:80]!r} that you may see.")
 
 
+def _show_problem(request: HttpRequest, refusal: LcmError, **context: Any) -> HttpResponse:
+    problem = problem_of(refusal)
+    template = "dashboard/_problem.html" if _is_part(request) else "dashboard/problem.html"
+    return render(request, template, {**context, "problem": problem}, status=problem.status)
+
+
+def _redirect_up(request: HttpRequest) -> HttpResponse:
+    """Redirect from the address of a form to the closest page above it."""
+    messages.warning(
+        request, "This address only receives a form. Nothing was done now; check, and send the form again."
+    )
+    path = request.path_info
+    while True:
+        path = path.rstrip("/").rpartition("/")[0] + "/"
+        try:
+            if "GET" in getattr(resolve(path).func, "methods", ()):
+                return redirect(path)
+        except Resolver404:
+            continue
+
+
 def _is_part(request: HttpRequest) -> bool:
-    return bool(getattr(request, "htmx", False))
+    """Whether htmx wants a part; the Back button gets the whole page."""
+    htmx: Any = getattr(request, "htmx", None)
+    return bool(htmx) and not htmx.history_restore_request

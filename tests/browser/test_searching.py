@@ -36,6 +36,29 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
     page.wait_for_selector("article.message.wanted")
 
 
+@pytest.mark.thorough
+def test_the_back_button_leads_to_what_the_address_says(site: Site, conversation_id: int, window: Window):
+    page = window.page
+    site.lcm("workspace", "create", "another")
+    site.lcm("user", "role", "rita", "--role", "reader", "--workspace", "another")
+    page.goto("/login/?next=/w/default/search/%3Fquery=harbour")
+    page.fill("#id_username", "rita")
+    page.fill("#id_password", site.passwords["rita"])
+    page.click("button.primary")
+
+    page.fill("#query", "boats")
+    page.wait_for_url("**query=boats**")
+    page.go_back()
+    page.wait_for_selector(".hit mark >> text=harbour")
+    assert page.input_value("#query") == "harbour" and page.locator("nav").is_visible()
+
+    page.select_option("#workspace", "another")
+    page.wait_for_url("**/w/another/")
+    page.go_back()
+    page.wait_for_url("**/w/default/**")
+    assert page.input_value("#workspace") == "default"
+
+
 # In short: dashboard/test_inspector_page.py, which asks for the same without scripts.
 @pytest.mark.thorough
 def test_a_context_is_read_to_the_letter_kept_and_compared(site: Site, conversation_id: int, window: Window):

@@ -42,6 +42,49 @@ def test_who_logs_in_is_shown_their_workspace_as_long_as_they_are_in_one(ann):
     assert "You are not a member of a workspace" in nowhere.content.decode()
 
 
+def test_whose_session_has_ended_is_asked_to_log_in_and_comes_back_to_a_page(ann):
+    ann.logout()
+
+    part = ann.get("/w/default/pulse/", headers={"HX-Request": "true"})
+    ann.handler.enforce_csrf_checks = False
+    form = ann.post("/w/default/retention/rule/", {"rule": "never"})
+    back = ann.post(form["Location"], {"username": "ann", "password": PASSWORD}, follow=True)
+
+    assert (part["HX-Refresh"], part.content) == ("true", b"")
+    assert back.redirect_chain == [("/w/default/retention/rule/", 302), ("/w/default/retention/", 302)]
+    assert "Nothing was done now" in back.content.decode()
+
+
+def test_the_address_of_any_form_leads_to_the_page_above_it(ann):
+    closest = [
+        ann.get(f"/w/default/{path}")["Location"]
+        for path in ("keys/7/revocation/", "conversations/7/context/receipts/", "models/chat/reset/")
+    ]
+
+    assert closest == ["/w/default/keys/", "/w/default/conversations/7/context/", "/w/default/models/"]
+    assert ann.delete("/w/default/keys/new/").status_code == 403
+
+
+def test_a_form_from_before_another_login_is_refused_with_words(ann):
+    page = ann.post("/w/default/ask/", {"question": "why?", "csrfmiddlewaretoken": "a" * 64})
+    part = ann.post("/w/default/ask/", {"question": "why?"}, headers={"HX-Request": "true"})
+
+    for answer in (page, part):
+        assert answer.status_code == 403
+        assert "Nothing was done: the form is out of date." in answer.content.decode()
+    assert "<html" in page.content.decode() and "<html" not in part.content.decode()
+
+
+def test_the_back_button_is_given_a_whole_page(ann):
+    path, asked = "/w/default/search/?query=boats", {"HX-Request": "true"}
+
+    part = ann.get(path, headers=asked).content.decode()
+    back = ann.get(path, headers={**asked, "HX-History-Restore-Request": "true"}).content.decode()
+
+    assert "<form" not in part
+    assert "<html" in back and 'value="boats"' in back
+
+
 def test_a_foreign_workspace_looks_like_none(ann):
     a_workspace("theirs")
 
