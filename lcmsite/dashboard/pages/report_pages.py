@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from conversations.errors import NotFound
 from integrity.types import ReportPage, ScanMode, ScanRecord, Severity
 from lcmsite.dashboard.parts.findings import message_in
-from lcmsite.dashboard.visit import POST, Visit, number_in, page
+from lcmsite.dashboard.visit import POST, Visit, number_in, page, texts_in
 
 ON_A_PAGE = 20
 # The number of findings of one invariant on a page.
@@ -64,12 +64,10 @@ def report(visit: Visit, report_id: str) -> HttpResponse:
 def begin_scan(visit: Visit) -> HttpResponse:
     """Start a check in the background; `scan` shows its progress."""
     given = visit.request.POST
-    conversation_id = number_in(given, "conversation_id")
     wants_plan = bool(given.get("with_plan")) and visit.may("lcm_plan_repairs")
     begun: ScanRecord = visit.call(
         "lcm_check",
-        conversation_id=conversation_id,
-        extent=given.get("extent") or None,
+        in_text=texts_in(given, ("conversation_id", "extent")),
         with_plan=wants_plan,
         background=True,
     )

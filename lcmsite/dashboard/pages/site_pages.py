@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from conversations.audit import Act
-from lcmsite.dashboard.visit import POST, Visit, choices_in, number_in, page
+from lcmsite.dashboard.visit import POST, Visit, choices_in, number_in, page, texts_in
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.periodic_tasks import read_schedule
 from lcmsite.types import KeyScope
@@ -59,6 +59,7 @@ def reset_model(visit: Visit, name: str) -> HttpResponse:
 def audit(visit: Visit) -> HttpResponse:
     """The audit log, newest first, filtered by operation and conversation."""
     given = visit.request.GET
-    filters: dict[str, Any] = {**choices_in(given, act=Act), "conversation_id": number_in(given, "conversation_id")}
-    paged = visit.list_page("lcm_audit", filters=filters, **filters)
+    texts = texts_in(given, ("conversation_id",))
+    filters: dict[str, Any] = {**choices_in(given, act=Act), **texts}
+    paged = visit.list_page("lcm_audit", filters=filters, act=filters["act"], in_text=texts)
     return visit.show("audit.html", acts=list(Act), filters=filters, paged=paged)

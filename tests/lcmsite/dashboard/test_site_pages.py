@@ -94,6 +94,12 @@ def test_a_foreign_conversation_looks_like_none(admin):
     assert admin.get(f"{AUDIT}?conversation_id={theirs}").status_code == 404
 
 
+def test_what_is_no_conversation_does_not_show_the_entries_of_all(admin):
+    answer = admin.get(f"{AUDIT}?conversation_id=the+first")
+
+    assert answer.status_code == 400 and "not &#x27;the first&#x27;" in answer.content.decode()
+
+
 def record(act: Act, **details) -> None:
     with transaction.atomic():
         AuditLog(Scope(a_workspace().pk, actor="operator")).record(act, **details)

@@ -124,7 +124,11 @@ def test_what_is_not_there_is_told(reader):
         assert answer.status_code == 404
         assert "that you may see" in answer.content.decode() or "There is no message" in answer.content.decode()
 
-    for given, status in (({"conversation_id": "999"}, 404), ({"extent": HOSTILE}, 400)):
+    for given, status in (
+        ({"conversation_id": "999"}, 404),
+        ({"conversation_id": "all of it"}, 400),
+        ({"extent": HOSTILE}, 400),
+    ):
         answer = reader.post(f"{INTEGRITY}scans/", given)
         assert answer.status_code == status and HOSTILE not in answer.content.decode()
     assert not models.IntegrityScan.objects.exists()
