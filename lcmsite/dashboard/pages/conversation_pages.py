@@ -14,6 +14,7 @@ from django.http import HttpResponse
 from conversations.errors import Conflict, Invalid
 from conversations.humanize import counted
 from conversations.store.conversations import ConversationStore
+from lcmsite.catalogue.problems import Problem
 from lcmsite.dashboard.parts.transcript_parts import turns
 from lcmsite.dashboard.visit import POST, Visit, number_in, page, text_in
 from lcmsite.importing.history import KNOWN_FORMATS, History
@@ -36,7 +37,7 @@ def conversations(visit: Visit) -> HttpResponse:
         "lcm_browse",
         query=text_in(given, "q") or None,
         sort=sort if sort in list(BrowseSort) else None,
-        page=number_in(given, "page"),
+        page=max(1, number_in(given, "page") or 1),
     )
     return visit.show(
         "_conversations.html" if visit.is_part else "conversations.html",
@@ -147,11 +148,16 @@ def _messages(visit: Visit, conversation_id: int, first: int | None, last: int |
     }
 
 
-@page(KeyScope.WRITE, methods=("GET", "HEAD", "POST"))
+def _show_import(visit: Visit, problem: Problem | None = None) -> HttpResponse:
+    session = text_in(visit.request.POST, "session")
+    return visit.show("import.html", known_formats=KNOWN_FORMATS, refusal=problem, session=session)
+
+
+@page(KeyScope.WRITE, methods=("GET", "HEAD", "POST"), on_refusal=_show_import)
 def import_history(visit: Visit) -> HttpResponse:
     """Import a history from an uploaded file; a second attempt continues the first."""
     if visit.request.method != "POST":
-        return visit.show("import.html", known_formats=KNOWN_FORMATS)
+        return _show_import(visit)
     file = visit.request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")

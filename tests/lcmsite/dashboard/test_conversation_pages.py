@@ -19,7 +19,7 @@ from lcmsite.dashboard.templatetags.lcm_tags import gauge
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import lcm
-from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, page_of, shown_links
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,21 @@ def test_a_search_gives_the_list_alone_each_with_its_gauge(conversation_id, read
     assert "No title or session contains" in none
 
 
+def test_a_page_that_there_is_not_leads_to_one_that_there_is(conversation_id, reader):
+    before = page_of(reader, "/w/default/conversations/?page=0")
+    behind = page_of(reader, "/w/default/conversations/?sort=title&page=99")
+
+    assert "Page 1 of 1" in before
+    assert "There is no page 99." in behind and "No conversations yet" not in behind
+    assert "?q=&sort=title&page=1" in shown_links(behind)
+
+
 def test_a_conversation_opens_at_its_end_and_leads_back(conversation_id, reader):
     page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
 
     assert shown(page) == list(range(61, 101))
     assert "Earlier messages" in page and "Later messages" not in page
+    assert len(re.findall(r"\d\d:\d\d:\d\d</time> UTC", page)) == 40
     assert HOSTILE not in page
 
 
@@ -193,6 +203,12 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(ope
         answer = operator.post("/w/default/import/", {"file": a_file(content)})
         assert answer.status_code == 400 and told in answer.content.decode()
     assert Message.objects.count() == before
+
+
+def test_after_a_refused_import_the_form_is_there_again(operator):
+    answer = operator.post("/w/default/import/", {"file": a_file(b"{broken"), "session": "a talk"}).content.decode()
+
+    assert 'type="file"' in answer and 'value="a talk"' in answer and "line 1" in answer
 
 
 def test_what_belongs_to_conversations_is_marked_so_in_the_navigation(operator):
