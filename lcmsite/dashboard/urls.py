@@ -36,7 +36,7 @@ urlpatterns: list[URLPattern] = [
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path(
         "password/",
-        auth.PasswordChangeView.as_view(template_name="dashboard/password.html", success_url="/"),
+        access_pages.PasswordChange.as_view(template_name="dashboard/password.html", success_url="/"),
         name="password",
     ),
     path(W, overview.overview, name="overview"),

@@ -35,7 +35,7 @@ from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort, ItemKind
 _BLANK = string.whitespace + '"“”„«»'
 
 _TOO_COMMON = "None of these words is in the index, so the text was looked for as it stands, newest first."
-_COLD = "{} here are cold: searched by their summaries, and word for word only with cold=true."
+_COLD = "{} here are cold: searched by their summaries, and word for word only by grep with cold=true."
 _TOO_SLOW = "The search took longer than {} ms and was cancelled. {}; LCM_SEARCH_TIMEOUT_MS can allow more."
 _FEWER_WORDS = "Search one conversation, or for fewer and rarer words"
 _SIMPLER_PATTERN = (

@@ -41,7 +41,7 @@ def test_what_is_cold_is_not_found_by_itself_and_the_answer_says_so():
 
     assert (found.matches, found.cold, found.cold_messages) == ((), False, 4)
     assert "4 messages here are cold" in found.note
-    assert "cold=true" in found.note
+    assert "by grep with cold=true" in found.note
 
 
 BY_WORDS = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.views import PasswordChangeView
+from django.contrib.messages.views import SuccessMessageMixin
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -28,6 +30,12 @@ SCOPE_MEANINGS = {
 }
 # The lifetimes of keys that the form offers: the number of days (empty for no expiry) and its label.
 LIVES = (("", "no expiry"), ("1", "1 day"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "1 year"))
+
+
+class PasswordChange(SuccessMessageMixin, PasswordChangeView):
+    """The page to change the user's own password."""
+
+    success_message = "Your password was changed."
 
 
 def _show_members(visit: Visit, problem: Problem | None = None, status: int = 200, **context: Any) -> HttpResponse:

@@ -27,6 +27,7 @@ from retrieval.types import Match, Snippet
 
 register = template.Library()
 
+_DAYS_SHOWN = 30
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _STATES = {
     "good": "compacted succeeded completed done clean closed ready applied active approved ok warm",
@@ -93,7 +94,7 @@ def percent(share: float | None) -> str:
 
 @register.filter
 def ago(moment: datetime | None) -> SafeString | str:
-    """How long ago, with the exact time as a tooltip."""
+    """How long ago, or a date; the tooltip has the exact time."""
     if moment is None:
         return "–"
     seconds = int((timezone.now() - moment).total_seconds())
@@ -101,6 +102,8 @@ def ago(moment: datetime | None) -> SafeString | str:
     span = next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "now")
     words = span if span == "now" else f"in {span}" if ahead else f"{span} ago"
     exact = moment.astimezone(timezone.get_default_timezone()).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if seconds > _DAYS_SHOWN * 86_400:
+        words = exact[:10]
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
 
 

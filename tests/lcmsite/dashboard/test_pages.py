@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from axes.models import AccessAttempt, AccessLog
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django.utils import timezone
 
 from conversations.scope import Scope
 from lcmsite.access import users
+from lcmsite.dashboard.templatetags.lcm_tags import ago
 from lcmsite.types import Role
 from tests.factories import a_workspace
 from tests.lcmsite.dashboard.visiting import Browser
@@ -83,6 +86,25 @@ def test_the_back_button_is_given_a_whole_page(ann):
 
     assert "<form" not in part
     assert "<html" in back and 'value="boats"' in back
+
+
+@pytest.mark.parametrize(
+    ("days", "words"), [(21, ">21 d ago</time>"), (31, ">2026-05-01</time>"), (-90, ">2026-08-30</time>")]
+)
+def test_a_time_over_a_month_away_is_a_date(days, words, monkeypatch):
+    now = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    monkeypatch.setattr(timezone, "now", lambda: now)
+
+    assert words in ago(now - timedelta(days=days))
+
+
+def test_a_new_password_is_confirmed(ann):
+    ann.handler.enforce_csrf_checks = False
+    new = {"old_password": PASSWORD, "new_password1": "wrong horse 77", "new_password2": "wrong horse 77"}
+
+    answer = ann.post("/password/", new, follow=True)
+
+    assert "Your password was changed." in answer.content.decode()
 
 
 def test_a_foreign_workspace_looks_like_none(ann):

@@ -43,6 +43,11 @@ def test_what_is_found_is_marked_and_leads_to_transcript_and_lineage(harbour, re
     assert any(re.fullmatch(rf"/w/default/conversations/{harbour}/lineage/\?node=sum_\w+", link) for link in links)
 
 
+def test_filters_without_words_are_said_to_find_nothing(reader):
+    assert "filters alone find nothing" in page_of(reader, f"{SEARCH}?since=2026-01-01T09:00")
+    assert "filters alone" not in page_of(reader, SEARCH)
+
+
 def test_a_message_in_no_summary_leads_to_where_it_lies(harbour, reader):
     page = as_part(reader, f"{SEARCH}?query=lighthouses")
 
