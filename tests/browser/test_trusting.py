@@ -40,3 +40,18 @@ def test_a_broken_promise_is_found_planned_approved_applied_and_undone(site: Sit
     page.click("button:has-text('Undo the plan')")
     page.wait_for_selector(".head >> text=undone")
     assert stored.one(query) == counted + 7
+
+
+def test_days_that_are_typed_are_the_rule(site: Site, window: Window):
+    page = window.page
+    window.log_in("ann", site.passwords["ann"])
+    page.goto("/w/default/retention/")
+
+    page.fill("input[name=days]", "400")
+    page.click("text=Save")
+    page.wait_for_selector("text=The rule was changed.")
+
+    assert page.is_checked("input[value=days]") and page.input_value("input[name=days]") == "400"
+    page.check("input[value=site]")
+    page.click("text=Save")
+    page.wait_for_selector(".figure >> text=never")

@@ -41,6 +41,12 @@
     if (opened) { opened.click(); opened.focus(); }
   });
 
+  // Typing a value beside a radio button chooses the button.
+  document.addEventListener("input", (event) => {
+    const radio = event.target.closest("label")?.querySelector("input[type=radio]");
+    if (radio) radio.checked = true;
+  });
+
   // Forms whose effect cannot be undone ask for confirmation, with the text in data-asks.
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset && event.target.dataset.asks;
