@@ -98,9 +98,9 @@ class Importer:
         if self._changed:
             places = "; ".join(islice(self._changed.values(), 20))
             raise HistoryChanged(
-                f"Since an earlier import, these messages have changed: {places}. Their conversations "
-                f"({len(self._changed):,}) stay as they are stored; all others are imported. To store the changed "
-                "messages, too, import the file into another workspace with --workspace."
+                f"{self.history.path.name}: Since an earlier import, these messages have changed: {places}. Their "
+                f"conversations ({len(self._changed):,}) stay as they are stored; all others are imported. To store "
+                "the changed messages, too, import the file into another workspace with --workspace."
             )
         return list(self._found.values())
 
@@ -207,8 +207,8 @@ class Importer:
             if key.startswith(KEYS_BEGIN):
                 self._changed[conversation.session_id] = next(each.where for each in entries if each.key == key)
                 raise _Changed from wrong
-            span = f"{entries[0].where} to {entries[-1].where}"
-            raise type(wrong)(f"From {span}: {wrong.detail}", code=wrong.code) from wrong
+            span = f"{self.history.path.name}, from {entries[0].where} to {entries[-1].where}"
+            raise type(wrong)(f"{span}: {wrong.detail}", code=wrong.code) from wrong
         conversation.created += sum(message.created for message in appended)
         conversation.stored_before += sum(not message.created for message in appended)
 
@@ -241,8 +241,7 @@ class Importer:
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
-                again = History(self.history.path, self.history.session, self.history.format)
-                require_continued(again.entries(), self.store.scope)
+                require_continued(self.history, self.store.scope)
             self._place(record, entry, parent="" if is_waiting else parent)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]

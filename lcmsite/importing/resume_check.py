@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import attrgetter
@@ -17,7 +16,7 @@ from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.store.injected import without_injected
 from conversations.store.read import seqs_of_keys
-from lcmsite.importing.history import KEYS_BEGIN, Entry
+from lcmsite.importing.history import KEYS_BEGIN, Entry, History
 
 AT_ONCE = 1000
 _NOTHING = hashing.content_hash("")
@@ -37,6 +36,7 @@ class HistoryChanged(Conflict):
 class _Session:
     """The comparison of one session in the file with its stored conversation."""
 
+    file: str
     # 0 for a session that is not stored yet.
     conversation_id: int
     # The seq of the newest stored message that is in the file.
@@ -60,8 +60,8 @@ class _Session:
         if seq is not None:
             if self.first_new:
                 raise HistoryChanged(
-                    f"{self.first_new} differs from what an earlier import read there, but {entry.where}, after it, "
-                    f"is stored already. {_WHAT_TO_DO}"
+                    f"{self.file}, {self.first_new} differs from what an earlier import read there, but {entry.where}, "
+                    f"after it, is stored already. {_WHAT_TO_DO}"
                 )
             self.stored_until = max(self.stored_until, seq)
             return
@@ -92,26 +92,28 @@ class _Session:
                     again += 1
         if again and 2 * again >= count:
             raise HistoryChanged(
-                f"From {self.first_new} on, {again:,} of the {count:,} messages that an earlier import stored are "
-                f"in other lines now: lines were inserted or removed before them. {_WHAT_TO_DO}"
+                f"{self.file}, from {self.first_new} on: {again:,} of the {count:,} messages that an earlier import "
+                f"stored are in other lines now: lines were inserted or removed before them. {_WHAT_TO_DO}"
             )
 
 
-def require_continued(entries: Iterator[Entry], scope: Scope) -> None:
+def require_continued(history: History, scope: Scope) -> None:
     """Raise HistoryChanged unless a file continues what was imported of it.
 
-    There are two cases. A message is not stored, but a later one of its session is: the message was edited, and would
+    It reads the whole file again. There are two cases. A message is not stored, but a later one of its session is: the message was edited, and would
     be stored after its successors. Or most new messages were imported before from other lines: lines were inserted or
     removed before them, and they would be stored twice. A message is identified by its line and text. Messages with
     keys of their own are not checked here: the store refuses another text under the same key.
     """
     sessions: dict[str, _Session] = {}
+    entries = History(history.path, history.session, history.format).entries()
     while batch := list(islice(entries, AT_ONCE)):
         ours = (entry for entry in batch if entry.message.idempotency_key is None)
         for session_id, group in groupby(ours, key=attrgetter("session_id")):
             if session_id not in sessions:
                 rows = scope.narrow(Conversation.objects.filter(session_id=session_id))
-                sessions[session_id] = _Session(rows.values_list("conversation_id", flat=True).first() or 0)
+                conversation_id = rows.values_list("conversation_id", flat=True).first() or 0
+                sessions[session_id] = _Session(history.path.name, conversation_id)
             found = list(group)
             seqs = seqs_of_keys(sessions[session_id].conversation_id, [entry.key for entry in found])
             for entry in found:

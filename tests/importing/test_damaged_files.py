@@ -111,7 +111,8 @@ def test_a_message_that_changed_on_a_branch_is_named_and_the_other_conversations
     code, sentence = refused("conversations.json", json.dumps([others[0], json.loads(text), others[1]]).encode())
 
     assert code == "history_changed"
-    assert sentence.startswith("Since an earlier import, these messages have changed: item 2, message 2. ")
+    where = "conversations.json: Since an earlier import, these messages have changed: item 2, message 2. "
+    assert sentence.startswith(where)
     assert Message.objects.filter(content="It is 5432.").count() == 3
     assert not Message.objects.filter(content="It is 1.").exists()
 

@@ -106,4 +106,4 @@ def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, tmp_
     refused = lcm("--json", "import", str(tmp_path / "edited.jsonl"))
 
     assert refused.problem["code"] == "history_changed"
-    assert refused.problem["detail"].startswith("line 3 differs")
+    assert refused.problem["detail"].startswith("edited.jsonl, line 3 differs")

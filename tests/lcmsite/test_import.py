@@ -264,7 +264,7 @@ def test_a_line_edited_since_is_named_and_nothing_is_stored(growing, edited):
     refused = lcm("--json", "import", str(growing))
 
     assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
-    assert refused.problem["detail"].startswith(f"line {edited + 1} differs from what an earlier import read there")
+    assert refused.problem["detail"].startswith(f"growing.jsonl, line {edited + 1} differs from")
     assert Message.objects.count() == 100
 
 
@@ -278,7 +278,7 @@ def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(growi
         refused = lcm("--json", "import", str(growing))
 
         assert (refused.exit_code, refused.problem["code"]) == (4, "history_changed")
-        assert refused.problem["detail"].startswith(f"From line {place + 1} on, ")
+        assert refused.problem["detail"].startswith(f"growing.jsonl, from line {place + 1} on: ")
         assert "--session" in refused.problem["detail"]
     assert Message.objects.count() == 70
 
@@ -339,5 +339,5 @@ def test_another_text_under_a_key_of_its_own_is_a_conflict_that_names_the_lines(
     refused = lcm("--json", "import", str(growing), "--format", "lcm")
 
     assert (refused.exit_code, refused.problem["code"]) == (4, "conflict")
-    assert refused.problem["detail"].startswith("From line 1 to line 2: ")
+    assert refused.problem["detail"].startswith("growing.jsonl, from line 1 to line 2: ")
     assert Message.objects.count() == 2
