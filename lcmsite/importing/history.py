@@ -86,6 +86,8 @@ class History:
     format: str = ""
     # How many lines of a transcript had no message, by type.
     passed_over: Counter[str] = field(default_factory=Counter)
+    # Why conversations in a list of documents were left out.
+    refused: list[str] = field(default_factory=list)
     # The session and parent for lines of a transcript that name none; an earlier line has named them.
     _named: str = field(default="", repr=False)
     _parent: str = field(default="", repr=False)
@@ -162,7 +164,12 @@ class History:
                 yield from self._one("", value, self.stem)
                 return
             for place, each in enumerate(value, start=1):
-                yield from self._one(f"item {place}", each, f"{self.stem}-{place}")
+                try:
+                    yield from self._one(f"item {place}", each, f"{self.stem}-{place}")
+                except Invalid as wrong:
+                    if document_of(each) is None:
+                        raise
+                    self.refused.append(wrong.detail)
             return
         if aider.is_start(opening.decode(errors="replace")):
             texts = (self._text(number, line) for number, line in chain([(begin, first)], stream))

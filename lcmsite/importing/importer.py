@@ -76,8 +76,9 @@ class Importer:
         """Store everything, committing each batch before the next is read.
 
         Messages of an earlier run are skipped. Raises HistoryChanged if the file differs from what that run read:
-        before anything is stored, unless the file begins with new sessions. If the program's id of a message shows that
-        it has changed, the other sessions are stored first. Read errors propagate; earlier batches stay stored.
+        before anything is stored, unless the file begins with new sessions. If a message has changed under the id that
+        its program gave it, or a conversation of an export is malformed, the other conversations are stored first. Read
+        errors propagate; earlier batches stay stored.
         """
         size = min(BATCH, self.store.policy.max_batch_messages)
         entries = self.history.entries()
@@ -101,6 +102,11 @@ class Importer:
                 f"{self.history.path.name}: Since an earlier import, these messages have changed: {places}. Their "
                 f"conversations ({len(self._changed):,}) stay as they are stored; all others are imported. To store "
                 "the changed messages, too, import the file into another workspace with --workspace."
+            )
+        if refused := self.history.refused:
+            raise Invalid(
+                f"{refused[0]} The file has {len(refused):,} such conversations; all others are imported.",
+                code="malformed_history",
             )
         return list(self._found.values())
 

@@ -117,6 +117,17 @@ def test_a_message_that_changed_on_a_branch_is_named_and_the_other_conversations
     assert not Message.objects.filter(content="It is 1.").exists()
 
 
+def test_a_malformed_conversation_of_an_export_does_not_stop_the_others(refused):
+    strange = {"id": "s", "current_node": "u", "mapping": {"u": files.chatgpt_node("u", None, "robot", "Hello.")}}
+
+    code, sentence = refused("conversations.json", json.dumps([strange, *files.CHATGPT, strange]).encode())
+
+    assert code == "malformed_history"
+    assert sentence.startswith("conversations.json, item 1: mapping.u.message.author.role must be one of")
+    assert sentence.endswith("The file has 2 such conversations; all others are imported.")
+    assert lcm("messages", "gpt-1").exit_code == 0
+
+
 def test_new_fields_in_a_message_of_a_program_are_no_change(imported):
     chat = copy.deepcopy(files.CLAUDE_AI[0])
     imported("conversations.json", json.dumps([chat]).encode())
