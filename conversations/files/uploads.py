@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Self
 
 import structlog
@@ -230,8 +231,7 @@ class UploadService:
             file = self.files.describe(kept)
             Upload.objects.filter(pk=upload.pk).update(file=file, touched_at=timezone.now())
             UploadChunk.objects.filter(upload=upload).delete()
-        for chunk in chunks:
-            self._remove(chunk.path)
+        self._remove_chunks(chunks)
 
     def _pieces(self, upload: Upload, chunks: list[UploadChunk]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -243,9 +243,14 @@ class UploadService:
                 yield from file.chunks(_PIECE)
 
     def _forget(self, upload: Upload) -> None:
-        paths = [chunk.path for chunk in upload.chunks.all()]
+        chunks = list(upload.chunks.all())
         upload.delete()
-        for path in paths:
+        self._remove_chunks(chunks)
+
+    def _remove_chunks(self, chunks: Sequence[UploadChunk]) -> None:
+        """Remove the bytes of all chunks of an upload, and their directory."""
+        paths = [chunk.path for chunk in chunks]
+        for path in [*paths, *{str(Path(path).parent) for path in paths}]:
             self._remove(path)
 
     def _remove(self, path: str) -> None:

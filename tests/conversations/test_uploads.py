@@ -174,6 +174,15 @@ def test_an_upload_that_is_given_up_leaves_nothing(uploads, begun, tmp_path):
         put(uploads, begun.upload_id, 1000)
 
 
+@pytest.mark.parametrize("end", [UploadService.finish, UploadService.abort])
+def test_an_upload_that_has_ended_leaves_no_directory(uploads, begun, tmp_path, end):
+    put(uploads, begun.upload_id, 0, 1000, 2000, 3000)
+
+    end(uploads, upload_id=begun.upload_id)
+
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
 def test_many_uploads_are_listed_with_as_many_statements_as_one(uploads, begun):
     conversation_id = begun.conversation_id
     with counted_statements() as for_one:
