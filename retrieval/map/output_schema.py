@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -25,9 +25,9 @@ from conversations.errors import Invalid
 
 MOST_SCHEMA_CHARACTERS = 64_000
 MOST_SCHEMA_LEVELS = 40
-# The maximum number of references and `unevaluated` keywords that are followed while one value is checked. Without a
-# limit, their number can grow exponentially, because each may lead to several others.
-MOST_REFERENCES = 20_000
+# The maximum number of steps while one value is checked: keywords with their entries, and errors with their texts.
+# Without a limit, their number can grow exponentially, because each may lead to several others.
+MOST_STEPS = 500_000
 # Python's regular expressions may backtrack through every choice at every position. So there are limits on expressions,
 # on the matched texts, and on the number of steps for all texts of one value.
 MOST_PATTERN_CHARACTERS = 200
@@ -40,7 +40,10 @@ MOST_ERROR_CHARACTERS = 300
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = ("$ref", "$dynamicRef")
-_MULTIPLYING = (*_REFERENCES, "unevaluatedItems", "unevaluatedProperties")
+# Keywords that compare all pairs of a value's entries.
+_OF_PAIRS = ("unevaluatedItems", "unevaluatedProperties")
+# Keywords that match the names of a value with `patternProperties`, in the order in which the schema has them.
+_OF_NAMES = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 # The pieces of an expression that affect its cost. Characters in a class, an escape or the start of a group do not.
 _PIECE = re.compile(
     r"""
@@ -59,7 +62,7 @@ _PROBES: tuple[Any, ...] = (None, {}, [], "", 0)
 
 
 class TooMuchWork(Exception):
-    """Checking a value would need more references or regex steps than allowed."""
+    """Checking a value would need more steps than allowed."""
 
 
 @dataclass(frozen=True)
@@ -118,35 +121,57 @@ class SchemaCheck:
     """Checks values against a valid schema; not thread-safe."""
 
     schema: Mapping[str, Any]
-    _followed: int = field(default=0, init=False)
+    _steps: int = field(default=0, init=False)
     _trials: int = field(default=0, init=False)
 
     def errors(self, value: Any) -> list[str]:
         """Return the errors of a value, each with a JSON path; empty if it is valid."""
-        self._followed = self._trials = 0
+        self._steps = self._trials = 0
         try:
             found = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
         except (TooMuchWork, RecursionError):
-            return ["$: this value takes too many references or regular expressions of the schema to check"]
+            return ["$: this value takes too many steps or regular expressions of the schema to check"]
         return [f"{error.json_path}: {error.message}"[:MOST_ERROR_CHARACTERS] for error in found]
 
     @cached_property
     def _validator(self) -> Any:
-        keywords: dict[str, Callable[..., Iterator[ValidationError]]] = {
-            name: self._counted(Draft202012Validator.VALIDATORS[name]) for name in _MULTIPLYING
-        }
-        keywords |= {"pattern": self._pattern, "patternProperties": self._bounded_names, "uniqueItems": _unique}
+        keywords = {**Draft202012Validator.VALIDATORS, "pattern": self._pattern, "uniqueItems": _unique}
+        bounded = {name: self._bounded(name, check) for name, check in keywords.items()}
         # The registry is empty, so that nothing outside of the schema is ever fetched.
-        return extend(Draft202012Validator, keywords)(self.schema, registry=Registry())
+        return extend(Draft202012Validator, bounded)(self.schema, registry=Registry())
 
-    def _counted(self, follow: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
-        def counted(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
-            self._followed += 1
-            if self._followed > MOST_REFERENCES:
-                raise TooMuchWork
-            yield from follow(validator, reference, value, schema) or ()
+    @cached_property
+    def _name_patterns(self) -> Sequence[str]:
+        """All patterns of names in the schema."""
+        named = (part.get("patternProperties") for _, part in _parts(self.schema, 1))
+        return [pattern for each in named if isinstance(each, Mapping) for pattern in each]
 
-        return counted
+    def _bounded(self, name: str, check: Callable[..., Any]) -> Callable[..., Iterator[ValidationError]]:
+        """Count the steps of a keyword; raises TooMuchWork."""
+
+        def bounded(validator: Any, given: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+            self._take_steps(1 + (len(given) if isinstance(given, Mapping | list) else 0))
+            if name in _OF_PAIRS and isinstance(value, Mapping | list):
+                self._take_steps(len(value) ** 2 // 100)
+            if name in _OF_NAMES and isinstance(value, Mapping) and self._name_patterns:
+                if any(len(each) > MOST_MATCHED_CHARACTERS for each in value):
+                    yield ValidationError(f"names have at most {MOST_MATCHED_CHARACTERS:,} characters")
+                    return
+                patterns = self._name_patterns if name in _OF_PAIRS else schema.get("patternProperties", ())
+                for pattern in patterns:
+                    for each in value:
+                        self._take_trials(pattern, each)
+            for error in check(validator, given, value, schema) or ():
+                # Errors that `anyOf` collects stay in memory, each with its value as text.
+                self._take_steps(5 + len(error.message) // 100)
+                yield error
+
+        return bounded
+
+    def _take_steps(self, count: int) -> None:
+        self._steps += count
+        if self._steps > MOST_STEPS:
+            raise TooMuchWork
 
     def _pattern(self, validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
         if not isinstance(value, str):
@@ -157,17 +182,6 @@ class SchemaCheck:
         self._take_trials(pattern, value)
         if not re.search(pattern, value):
             yield ValidationError(f"{value[:80]!r} does not match {pattern!r}")
-
-    def _bounded_names(
-        self, validator: Any, patterns: Mapping[str, Any], value: Any, schema: Any
-    ) -> Iterator[ValidationError]:
-        for name in value if isinstance(value, Mapping) else ():
-            if len(name) > MOST_MATCHED_CHARACTERS:
-                yield ValidationError(f"names have at most {MOST_MATCHED_CHARACTERS:,} characters")
-                return
-            for pattern in patterns:
-                self._take_trials(pattern, name)
-        yield from Draft202012Validator.VALIDATORS["patternProperties"](validator, patterns, value, schema) or ()
 
     def _take_trials(self, pattern: str, text: str) -> None:
         self._trials += cost_of(pattern).trials(len(text))

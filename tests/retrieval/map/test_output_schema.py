@@ -94,7 +94,7 @@ def nested(levels):
     ids=lambda schema: str(schema)[:40],
 )
 def test_a_schema_that_cannot_be_checked_safely_is_refused(schema, monkeypatch):
-    monkeypatch.setattr(output_schema, "MOST_REFERENCES", 2_000)
+    monkeypatch.setattr(output_schema, "MOST_STEPS", 20_000)
     began = time.monotonic()
 
     with pytest.raises(Invalid):
@@ -140,10 +140,19 @@ def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
     [
         ({"items": {"pattern": "a*a*b"}}, ["a" * 1_000] * 200, True),
         ({"patternProperties": {"a*a*b": {}}}, {f"{n}" + "a" * 990: 1 for n in range(200)}, True),
+        ({"additionalProperties": False, "patternProperties": {"a*?a*?b": {}}}, {"a" * 3_000: 1}, True),
+        ({"unevaluatedProperties": False, "patternProperties": {"a*?a*?b": {}}}, {"a" * 3_000: 1}, True),
         ({"uniqueItems": True}, [{"a": n} for n in range(20_000)], False),
+        ({"items": {"type": "integer"}}, [*range(50_000)], False),
+        ({"items": {"allOf": [{}] * 1_500}}, [*range(20_000)], True),
+        ({"unevaluatedProperties": True}, {f"{n}": 1 for n in range(25_000)}, True),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}, "type": "array"}] * 40}}},
+         [[[[[1]]]]], True),
+        ({"anyOf": [{"type": "string"}] * 1_500}, [*range(40_000)], True),
     ],
-    ids=["texts", "names", "items"],
-)
+    ids=["texts", "names", "other names", "names not evaluated", "items", "numbers", "all of", "pairs", "references",
+         "long errors"],
+)  # fmt: skip
 def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refused, monkeypatch):
     monkeypatch.setattr(output_schema, "MOST_TRIALS", 500_000_000)
     began = time.monotonic()
@@ -153,7 +162,7 @@ def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refu
 
 
 def test_nested_questions_of_what_was_evaluated_are_bounded(monkeypatch):
-    monkeypatch.setattr(output_schema, "MOST_REFERENCES", 2_000)
+    monkeypatch.setattr(output_schema, "MOST_STEPS", 20_000)
     schema = {"properties": {"a": {}}}
     for _ in range(18):
         schema = {"allOf": [schema], "unevaluatedProperties": False}
