@@ -19,6 +19,7 @@ _NAME = "lcm_injected"
 _MARK_LENGTH = 32
 _ELEMENT = re.compile(rf'<{_NAME} mark="([0-9a-f]{{{_MARK_LENGTH}}})">(.*?)</{_NAME}>', re.DOTALL)
 BEGINNING = f"<{_NAME} "
+_CLOSING = f"</{_NAME}>"
 # The text that may remain around the element. A message with nothing else is not stored.
 _SHELL = re.compile(r"(\s|</?system-reminder>)*")
 # An upper bound of the tokens of the element's tags, in any encoding.
@@ -85,7 +86,9 @@ def _rest_of(text: str | None) -> tuple[str | None, int]:
     """Return the text without injected text, None if empty, and the removed length."""
     if not isinstance(text, str) or BEGINNING not in text:
         return text, 0
-    rest = _ELEMENT.sub(lambda found: "" if _is_ours(found[1], found[2]) else found[0], text)
+    # Beyond the last closing tag there is no element: each opening tag there would be searched to the end of the text.
+    end = text.rfind(_CLOSING) + len(_CLOSING) if _CLOSING in text else 0
+    rest = _ELEMENT.sub(lambda found: "" if _is_ours(found[1], found[2]) else found[0], text[:end]) + text[end:]
     if len(rest) == len(text):
         return text, 0
     return (None if _SHELL.fullmatch(rest) else rest), len(text) - len(rest)

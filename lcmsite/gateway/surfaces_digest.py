@@ -16,11 +16,8 @@ from typing import Any
 
 from conversations.types import NewMessage, NewPart, PartType, Role
 
-# Text that hosts inject into people's messages, again in each request.
-_INJECTED = re.compile(
-    r"<system-reminder>.*?</system-reminder>|<lcm_injected [^>]*>.*?</lcm_injected>|x-anthropic-billing-header:[^\n]*",
-    re.DOTALL,
-)
+# The beginning of a text that hosts inject into people's messages, again in each request.
+_INJECTED = re.compile(r"<(system-reminder)>|<(lcm_injected) [^<>]*>|x-anthropic-billing-header:[^\n]*")
 _DIGEST_CHARACTERS = 16
 _CHAIN_CHARACTERS = 40
 # The chain hash before a session's first message.
@@ -50,7 +47,21 @@ class Link:
 
 def without_injected(text: str) -> str:
     """Return the text without what hosts or LCM injected into it."""
-    return _INJECTED.sub("", text).strip()
+    kept, at, place = [], 0, 0
+    unclosed = set()
+    while beginning := _INJECTED.search(text, place):
+        place = beginning.end()
+        if name := beginning[1] or beginning[2]:
+            closing = f"</{name}>"
+            end = -1 if name in unclosed else text.find(closing, place)
+            if end < 0:
+                # Then no later one is closed either, and the text is searched for it only once.
+                unclosed.add(name)
+                continue
+            place = end + len(closing)
+        kept.append(text[at : beginning.start()])
+        at = place
+    return "".join([*kept, text[at:]]).strip()
 
 
 def digest_of(message: NewMessage) -> Digest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,15 @@ def test_what_only_looks_like_it_is_stored(other):
 
     assert without_injected([message]).messages == (message,)
     assert without_injected([message]).skipped == ()
+
+
+def test_many_marks_that_are_never_closed_are_read_in_linear_time():
+    message = user(OURS.partition("\n")[0] * 100_000)
+    began = time.process_time()
+
+    assert without_injected([message]).messages == (message,)
+
+    assert time.process_time() - began < 5
 
 
 @given(st.text(), st.text(), st.text())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conversations.types import Role
 from lcmsite.gateway.surfaces import Surface, Task, most_output_tokens, read_request, surface_of, wire_message
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
-from lcmsite.gateway.surfaces_digest import digest_in, links_of
+from lcmsite.gateway.surfaces_digest import digest_in, links_of, without_injected
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.sessions import read_answer, rendered, stream_of
 
@@ -213,3 +213,25 @@ def test_what_cannot_be_read_is_kept_as_it_came(row):
 
         assert message.message.content is not None or message.message.parts
         assert message.index == 3
+
+
+@pytest.mark.parametrize("opening", ["<system-reminder>", '<lcm_injected mark="a">', "<lcm_injected "])
+def test_many_reminders_that_are_never_closed_are_read_in_linear_time(opening):
+    began = time.process_time()
+
+    assert without_injected(opening * 200_000) == (opening * 200_000).strip()
+
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("a<system-reminder>b<system-reminder></system-reminder>c</system-reminder>", "ac</system-reminder>"),
+        ("<system-reminder>a <lcm_injected m>b</lcm_injected> c", "<system-reminder>a  c"),
+        ("<lcm_injected m>x-anthropic-billing-header: a</lcm_injected><system-reminder>b</system-reminder>c", "c"),
+        ("a\nx-anthropic-billing-header: b\nc", "a\n\nc"),
+    ],
+)
+def test_injected_texts_end_at_their_first_closing_tag(text, rest):
+    assert without_injected(text) == rest
