@@ -42,6 +42,11 @@ ONLY_THIS = "Only this conversation. Default: all of the workspace."
 MOST_ON_A_PAGE = "Maximum number of items on a page."
 # The most errors reported of one request.
 MOST_ERRORS = 100
+# The most errors that are read: reading them holds the interpreter's lock.
+MOST_ERRORS_READ = 10_000
+# The most values and fields that are validated one by one: each can be an error of its own.
+MOST_VALUES = 1_000_000
+MOST_FIELDS = 1000
 
 # pydantic's errors for an unknown field: of a model, and of a dataclass.
 _UNKNOWN_FIELD = ("extra_forbidden", "unexpected_keyword_argument")
@@ -66,6 +71,8 @@ class Params(BaseModel):
 
         Returns the given ones by name. Raises Invalid, with `errors` by field.
         """
+        if len(given) > MOST_FIELDS:
+            raise Invalid(f"{len(given):,} fields are too many; the fields are {', '.join(cls.model_fields)}.")
         try:
             params = cls.model_validate(given, context=in_text)
         except ValidationError as wrong:
@@ -80,6 +87,8 @@ class Params(BaseModel):
     @classmethod
     def refusal(cls, wrong: ValidationError, given: Mapping[str, Any]) -> Invalid:
         """Turn the validation error into Invalid, with `errors` by field."""
+        if (count := wrong.error_count()) > MOST_ERRORS_READ:
+            return Invalid(f"These params have {count:,} errors, which are too many to list.", code="invalid_params")
         errors = cls.errors_of(wrong, given)
         detail = " ".join(f"{name}: {' '.join(sentences)}" for name, sentences in list(errors.items())[:3])
         return Invalid(detail, code="invalid_params", errors=errors)

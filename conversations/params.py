@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
 
+from conversations import param_fields
 from conversations.formats import (
     MESSAGE_FIELDS,
     PART_FIELDS,
@@ -121,6 +122,21 @@ def _read(row: Any, info: ValidationInfo) -> Any:
     return read_message(row, form)
 
 
+def _require_few_values(given: Any) -> Any:
+    """Raise ValueError for messages with more values and fields than are validated."""
+    rows = given if isinstance(given, list) else []
+    count = len(rows)
+    for row in rows:
+        if isinstance(row, dict):
+            parts = row.get("parts")
+            parts = parts if isinstance(parts, list) else []
+            count += len(row) + len(parts) + sum(len(part) for part in parts if isinstance(part, dict))
+    if count > param_fields.MOST_VALUES:
+        raise ValueError(f"{count:,} values are too many for one request")
+    return given
+
+
+FewValues = BeforeValidator(_require_few_values)
 IncomingMessage = Annotated[NewMessage, BeforeValidator(_read)]
 
 
@@ -132,7 +148,7 @@ class AppendMessagesParams(ConversationParams):
         # Not passed on: the service gets parsed messages.
         exclude=True,
     )
-    messages: list[IncomingMessage] = Field(description="1 to 1000 messages, oldest first.")
+    messages: Annotated[list[IncomingMessage], FewValues] = Field(description="1 to 1000 messages, oldest first.")
     expected_seq: WholeNumber = optional(_EXPECTED)
 
     @classmethod
@@ -186,7 +202,9 @@ class ForkParams(ConversationParams):
 
 
 class AppendEntriesParams(ConversationParams):
-    entries: list[JsonObject] = Field(description="1 to 1000 raw entries of the host's transcript, oldest first.")
+    entries: Annotated[list[JsonObject], FewValues] = Field(
+        description="1 to 1000 raw entries of the host's transcript, oldest first."
+    )
     subpath: Name = optional("The transcript file of these entries, such as a subagent's. Default: the session's own.")
 
 

@@ -28,7 +28,7 @@ from conversations.param_fields import (
     WholeNumber,
     optional,
 )
-from conversations.params import AppendMessagesParams, ConversationParams, IncomingMessage
+from conversations.params import AppendMessagesParams, ConversationParams, FewValues, IncomingMessage
 from conversations.types import PartType, Role
 from retrieval.delegation.types import DEEPEST, LEAST_ROOM
 from retrieval.describing.browsing import BrowseSort
@@ -240,7 +240,7 @@ class AssembleParams(ConversationParams):
 
 
 class TurnParams(AppendMessagesParams):
-    messages: list[IncomingMessage] = Field(description="0 to 1000 new messages, oldest first.")
+    messages: Annotated[list[IncomingMessage], FewValues] = Field(description="0 to 1000 new messages, oldest first.")
     idempotency_key: Name = optional("A key for the whole turn: a turn repeated with its key stores nothing twice.")
     head_seq: WholeNumber = optional("Move the head to this seq first, so that the new messages follow it.")
     budget: Tokens | None = optional(_BUDGET)

@@ -6,6 +6,7 @@ import json
 import pytest
 from django.test import Client
 
+from conversations import param_fields
 from conversations.models import Message
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
@@ -150,3 +151,25 @@ def test_a_host_name_that_is_not_ours_is_refused_with_the_setting(path):
     assert reply.status_code == 400
     assert "LCM_ALLOWED_HOSTS" in reply.content.decode()
     assert not path.startswith("/api/") or reply.json()["code"] == "unknown_host"
+
+
+@pytest.mark.parametrize("most", [1_000_000, 1_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [1] * 20_000},
+        {"messages": [{"role": "user", "content": "x", **{f"k{n}": 1 for n in range(20_000)}}]},
+        {"messages": [{"role": "user", "parts": [1] * 20_000}]},
+        {"messages": [{"role": "user", "parts": [{f"k{n}": 1 for n in range(20_000)}]}]},
+        {f"k{n}": 1 for n in range(20_000)},
+    ],
+    ids=["messages", "fields of a message", "parts", "fields of a part", "fields"],
+)
+@pytest.mark.parametrize("path", ["messages/", "turns/"])
+def test_very_many_wrong_values_are_refused_as_one_error(conversation, path, body, most, monkeypatch):
+    monkeypatch.setattr(param_fields, "MOST_VALUES", most)
+
+    answer = sent("POST", ONE.format(id=conversation.conversation_id) + path, json.dumps(body).encode()).json()
+
+    assert answer["status"] == 400 and "20,00" in answer["detail"] and "too many" in answer["detail"]
+    assert len(answer.get("errors", {})) <= 1
