@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from conversations.errors import Invalid
 from lcmsite.gateway.surfaces import Surface, Task, surface_of
@@ -124,7 +124,7 @@ class Routes:
         rest = found["rest"] or "/"
         surface, task = surface_of(method, rest) or (None, None)
         name = found["upstream"] or self._default_upstream(surface, headers)
-        if name not in self.upstreams or ".." in rest:
+        if name not in self.upstreams or ".." in unquote(rest):
             return None
         return Route(name, self.upstreams[name], rest, surface, task, found["key"] or "")
 

@@ -302,7 +302,8 @@ def test_whoever_may_not_record_is_refused_in_the_shape_of_the_api(gateway, surf
 
 
 def test_upstreams_are_those_of_the_list_alone(gateway):
-    for path in ("/gw/other/v1/messages", "/gw/https:%2F%2Fexample.com/v1/messages", "/gw/test/../x"):
+    paths = ("/gw/other/v1/messages", "/gw/https:%2F%2Fexample.com/v1/messages", "/gw/test/../x", "/gw/test/v1/.%2E/x")
+    for path in paths:
         answer = gateway.ask(path, odd(Surface.MESSAGES), x_lcm_upstream="http://example.com")
         assert (answer.status_code, answer.json().get("code", "no_such_upstream")) == (404, "no_such_upstream"), path
 
