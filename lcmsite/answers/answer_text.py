@@ -36,8 +36,8 @@ def one_line(text: str) -> str:
 
 
 def joined(pieces: Iterable[str | None]) -> str:
-    """The non-empty pieces, separated by commas."""
-    return ", ".join(each for each in pieces if each)
+    """The non-empty pieces in one line, separated by commas."""
+    return ", ".join(one_line(each) for each in pieces if each)
 
 
 def lines(pieces: Iterable[str | None]) -> str:
@@ -83,7 +83,7 @@ def _item(value: Any) -> str:
 
 
 def _in_one_line(record: Any) -> str:
-    return "; ".join(f"{_words(name)} {_value(value)}" for name, value in _shown_fields(record).items())
+    return one_line("; ".join(f"{_words(name)} {_value(value)}" for name, value in _shown_fields(record).items()))
 
 
 def _value(value: Any) -> str:

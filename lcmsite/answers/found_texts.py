@@ -83,12 +83,16 @@ def summary_of_search(found: GrepResult) -> str:
 
 def _match(match: Match, *, is_placed: bool, width: int) -> str:
     source = match.role or match.file_name or f"depth {match.depth}"
-    speaker = f"{source} {match.author}" if match.author else source
     place = f"[{match.conversation_id}: {span(match)}]" if is_placed else f"[{span(match)}]"
     covering = f" in {match.covered_by}" if match.covered_by else ""
     score = f" {match.score:.2f}" if match.score else ""
     text = withheld(match) or one_line(_narrowed(match.snippet, width))
-    return f"{match.id} {place} {speaker} {minute(match.created_at)}{covering}{score}: {text}"
+    return f"{match.id} {place} {_speaker(source, match.author)} {minute(match.created_at)}{covering}{score}: {text}"
+
+
+def _speaker(source: str, author: str | None) -> str:
+    """The role and author of a message, or the name of a file, in one line."""
+    return one_line(f"{source} {author or ''}")
 
 
 def _narrowed(snippet: Snippet, width: int) -> str:
@@ -240,12 +244,11 @@ def _expanded(item: ExpandedItem) -> str:
     place = f"{history.conversation_id}: " if history is not None and history.conversation_id is not None else ""
     kind = history.history_kind if history is not None and history.history_kind is not None else None
     source = kind or item.role or f"{item.summary_kind} summary"
-    speaker = f"{source} {item.author}" if item.author else source
     is_short = item.kind is ItemKind.MESSAGE and item.complete and item.tokens < SHORT_TOKENS
     name = "" if is_short else f"{item.id} "
     when = _when(item.earliest_at, item.latest_at)
     of_summary = f" {when}" if when else ""
-    return f"{name}[{place}{span(item)}] {speaker}{of_summary}: {reader_text(item)}"
+    return f"{name}[{place}{span(item)}] {_speaker(source, item.author)}{of_summary}: {reader_text(item)}"
 
 
 @text_of.register
@@ -293,7 +296,7 @@ def _(section: RecallSection) -> str:
 
 @text_of.register
 def _(message: MessageRecord) -> str:
-    speaker = f"{message.role} {message.author}" if message.author else message.role
+    speaker = _speaker(message.role, message.author)
     place = f"[{message.conversation_id}: {message.seq}]"
     head = f"{message.id} {place} {speaker} {minute(message.created_at)}, {counted(message.token_count, 'token')}"
     more = as_fields(message, without=_LEFT_OUT_OF_MESSAGES)
