@@ -100,10 +100,11 @@ class _Session:
 def require_continued(history: History, scope: Scope) -> None:
     """Raise HistoryChanged unless a file continues what was imported of it.
 
-    It reads the whole file again. There are two cases. A message is not stored, but a later one of its session is: the message was edited, and would
-    be stored after its successors. Or most new messages were imported before from other lines: lines were inserted or
-    removed before them, and they would be stored twice. A message is identified by its line and text. Messages with
-    keys of their own are not checked here: the store refuses another text under the same key.
+    It reads the whole file again. There are two cases. A message is not stored, but a later one of its session is: the
+    message was edited, and would be stored after its successors. Or most new messages were imported before from other
+    lines: lines were inserted or removed before them, and they would be stored twice. A message is identified by its
+    line and text. Messages with keys of their own are not checked here: the store refuses another text under the same
+    key.
     """
     sessions: dict[str, _Session] = {}
     entries = History(history.path, history.session, history.format).entries()
