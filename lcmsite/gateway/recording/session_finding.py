@@ -21,6 +21,7 @@ _VENDOR_HEADER = re.compile(r"x-(?!lcm-|parent-)[a-z0-9-]+-session-id")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{8,200}")
 # The thread id comes first: a subagent has its own thread id, but the session id of the thread that started it.
 _CODEX_HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _SESSION_IN_USER_ID = re.compile(r"_session_([A-Za-z0-9_-]{8,200})$")
 # The headers of a request that are stored: those read here and by `side_requests.py`. It is an allow-list, because
 # vendors and proxies put credentials in headers of any name.
@@ -100,8 +101,10 @@ def _candidates(headers: Mapping[str, str], body: Row) -> Iterator[tuple[str, st
         key, _, value = member.partition(";")[0].partition("=")
         if key.strip() == "session.id" and _VALUE.fullmatch(unquote(value.strip())):
             yield "baggage", unquote(value.strip())
-    if isinstance(body.get("prompt_cache_key"), str) and _VALUE.fullmatch(body["prompt_cache_key"]):
-        yield "prompt_cache_key", body["prompt_cache_key"]
+    cache_key = body.get("prompt_cache_key")
+    # Another value may name a prompt that many users share. Agents use their session's id.
+    if isinstance(cache_key, str) and _UUID.fullmatch(cache_key):
+        yield "prompt_cache_key", cache_key
 
 
 def _body_candidates(body: Row) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from lcmsite.gateway.surfaces import Surface, Task, read_request
 from lcmsite.gateway.upstreams import Mode, Routes, Rule, parse_rules, parse_upstreams
 
 ID = "0b3f2c1d-aaaa"
+THREAD = "019a2b3c-4d5e-7f60-8a9b-0c1d2e3f4a5b"
 # The surest first: each is taken before those that follow it.
 NAMED = [
     ("x-lcm-session-id", {"x-lcm-session-id": "mine"}, {}, "mine"),
@@ -23,7 +24,7 @@ NAMED = [
     ("metadata.user_id", {}, {"metadata": {"user_id": json.dumps({"session_id": f"{ID}-6"})}}, f"gateway/{ID}-6"),
     ("litellm_session_id", {}, {"litellm_session_id": f"{ID}-7"}, f"gateway/{ID}-7"),
     ("baggage", {"baggage": f"a=b, session.id={ID}-8;p=1"}, {}, f"gateway/{ID}-8"),
-    ("prompt_cache_key", {}, {"prompt_cache_key": f"{ID}-9"}, f"gateway/{ID}-9"),
+    ("prompt_cache_key", {}, {"prompt_cache_key": THREAD}, f"gateway/{THREAD}"),
 ]
 
 
@@ -48,6 +49,8 @@ def test_the_surest_name_of_a_session_is_taken(first):
         # Of Codex alone.
         ({"session-id": ID}, {}),
         ({"baggage": "session.id"}, {"metadata": {"user_id": "{", "session_id": 7}, "prompt_cache_key": []}),
+        # Users may share it, as a name of their prompt.
+        ({}, {"prompt_cache_key": "my-app-v1-prompt"}),
         ({"x-request-id": ID}, {"user": "somebody-1234", "metadata": "x"}),
     ],
 )
