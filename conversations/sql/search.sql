@@ -2,9 +2,11 @@
 -- `src/store/x.ts`), folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a
 -- generated column may use them; queries go through the same functions.
 
--- Removes accents and unifies compatibility forms, if a regular expression finds any. The result is composed again
--- (NFC), because Hangul must not stay decomposed. Punctuation beyond ASCII becomes a blank, and so does U+FFFD, which
--- replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. A blank separates emoji from words.
+-- Removes accents, and the vowel signs and other marks of Arabic, Hebrew and Indic scripts; unifies compatibility forms and
+-- writes letters such as `ß` and `ı` as ASCII. It does so if a regular expression finds any. The result is composed again
+-- (NFC), because Hangul must not stay decomposed. Punctuation and symbols beyond ASCII, such as `€` and `°`, become a
+-- blank, and so does U+FFFD, which replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. A
+-- blank separates emoji from words.
 CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -13,9 +15,12 @@ RETURN CASE
     CASE
       WHEN content !~ U&'[\00A0-\1FFF\2070-\209F\2100-\218F\2460-\24FF\2E80-\2FDF\3099\309A\3130-\33FF\F900-\FFEF\+01D400-\+01D7FF]'
         THEN content
-      ELSE normalize(regexp_replace(normalize(content, NFKD), U&'[\0300-\036F]', '', 'g'), NFC)
+      ELSE translate(replace(replace(replace(normalize(regexp_replace(
+        normalize(content, NFKD),
+        U&'[\0300-\036F\0591-\05BD\05BF-\05C7\0610-\061A\0640\064B-\065F\0670\06D6-\06ED\093C\09BC\0A3C]', '', 'g'
+      ), NFC), 'ß', 'ss'), 'œ', 'oe'), 'Œ', 'OE'), U&'ıøØłŁđĐ\0901', U&'ioOlLdD\0902')
     END,
-    U&'[\00A0\00A1\00A7\00AB\00AD\00B6\00B7\00BB\00BF\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\2190-\245F\2500-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
+    U&'[\00A0-\00A9\00AB-\00B1\00B4\00B6-\00B8\00BB\00BF\00D7\00F7\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\20A0-\20CF\2190-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
     ' \1 ', 'g'
   )
 END;
@@ -167,3 +172,27 @@ RETURN CASE
   WHEN octet_length(content) <= 20000 THEN lcm_tsv(content) || lcm_places(conversation_id, seq)
   ELSE lcm_tsv_at_of_large(content, lcm_places(conversation_id, seq))
 END;
+
+-- Run again after a change, this file computes the search columns of texts beyond ASCII again where they differ, and the
+-- index of files. Triggers are disabled meanwhile, because rows are immutable; the texts stay as they are.
+DO $$
+DECLARE
+  searched record;
+BEGIN
+  FOR searched IN
+    SELECT adrelid::regclass AS name, pg_get_expr(adbin, adrelid) AS expression
+    FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    WHERE attname = 'content_tsv' AND attgenerated = 's' AND pg_table_is_visible(attrelid)
+  LOOP
+    EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', searched.name);
+    EXECUTE format(
+      'UPDATE %s SET content = content WHERE octet_length(content) <> length(content) AND content_tsv IS DISTINCT FROM %s',
+      searched.name, searched.expression
+    );
+    EXECUTE format('ALTER TABLE %s ENABLE TRIGGER USER', searched.name);
+  END LOOP;
+  IF to_regclass('large_files') IS NOT NULL THEN
+    REINDEX TABLE large_files;
+  END IF;
+END
+$$;

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import Error, OperationalError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.scope import EVERYTHING
+from conversations.sql import ROOMS
 from retrieval.search.filters import Filters
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
@@ -43,6 +44,17 @@ def value(statement: str, *values: object) -> object:
         ("harbour", "the harbour’s port"),
         ("Привет", "«Привет» мир"),
         ("数据库", "「数据库」、消息"),
+        ("1,850", "the rent is £1,850"),
+        ("160", "bake at 160°C"),
+        ("strasse", "Hauptstraße 3, Straße"),
+        ("oeufs", "des œufs"),
+        ("lodz", "Łódź"),
+        ("Iğdır", "ığdır"),
+        ("ايجار", "إيجار الشقة"),
+        ("القطة", "القِطَّةُ"),
+        ("שלום", "שָׁלוֹם"),
+        ("फाइल", "फ़ाइल"),
+        ("मूँगफली", "मूंगफली"),
     ],
 )
 def test_a_query_finds_the_text(query, content):
@@ -134,3 +146,21 @@ def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_a
 def test_every_text_has_lexemes_and_every_text_is_a_query(text):
     assert value("SELECT length(lcm_tsv(%s)) >= 0", text)
     assert value("SELECT numnode(lcm_tsquery(%s)) >= 0", text)
+
+
+def test_texts_stored_with_an_earlier_fold_are_indexed_again():
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text LANGUAGE sql IMMUTABLE RETURN content"
+        )
+    a_conversation("the rent is £1,850", "إيجار الشقة", "plain")
+    found = "SELECT array_agg(content ORDER BY seq) FROM messages WHERE content_tsv @@ lcm_tsquery(%s)"
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute((ROOMS / "conversations/sql/search.sql").read_text())
+
+    assert value(found, "1,850") == ["the rent is £1,850"]
+    assert value(found, "ايجار") == ["إيجار الشقة"]
+    with pytest.raises(Error, match="refused"), transaction.atomic():
+        value("UPDATE messages SET content = 'changed' RETURNING 1")
