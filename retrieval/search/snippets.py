@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from retrieval.search.query.compiled_query import SHORT_HASH
 from retrieval.search.query.parser import UNSPACED
 from retrieval.types import Snippet
 
 WIDTH = 200
-# The approximate number of characters of a passage in the ranking of long messages (`relevance_search.HALF_A_PASSAGE`).
+# The approximate number of characters of a passage in the ranking of long messages (HALF_A_PASSAGE).
 RANKED_BY = 360
 # The end of a sentence or of a line, with the white space after it.
 _BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
+# The number of words in half a passage; docs/figures.md compares other lengths.
+HALF_A_PASSAGE = 30
+# In a tsvector as text: a lexeme with its positions, such as 'port':3A,17A. All words after the last position of a
+# tsvector get that position.
+_LEXEME, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A,]+)"), 16_383
 # Only this many first characters of a text are indexed, and so searched here.
 SEARCHED = 250_000
 # At most this many occurrences of a needle in one text are considered.
@@ -152,7 +159,12 @@ def _stem(lexeme: str, number: int) -> Stem | None:
 
 
 def _ending(stem: str) -> int:
-    """The maximum length of an ending, so that `art` is not found in `article`."""
+    """The maximum length of an ending, so that `art` is not found in `article`.
+
+    A short hash may be the beginning of a whole one.
+    """
+    if len(stem) >= SHORT_HASH and stem.isalnum() and not (stem.isalpha() or stem.isdigit()):
+        return 64
     return 0 if len(stem) < 3 or not stem.isalpha() else 3 if len(stem) < 5 else 6
 
 
@@ -208,3 +220,35 @@ def _plain(character: str) -> str:
     # Hangul syllables and ligatures would become several letters, so they stay as they are.
     bare = [each for each in base if not unicodedata.combining(each)]
     return bare[0] if len(bare) == 1 else character
+
+
+def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]) -> frozenset[int] | None:
+    """The terms in the passage with the greatest sum of idf; None if unknown.
+
+    `words` is a tsvector as text, with the positions of words, so the text itself is not read. `lexemes` maps lexemes
+    to terms. A passage is two adjacent halves. The parts of compound words have positions after all other words.
+    """
+    halves: dict[int, set[int]] = defaultdict(set)
+    for lexeme, places in _places(words).items():
+        for place in places if lexeme in lexemes else ():
+            if place < _LAST_PLACE:
+                halves[place // HALF_A_PASSAGE].add(lexemes[lexeme])
+    passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
+    # The second part of the key makes the choice among equal sums deterministic.
+    return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
+
+
+def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
+    """The terms that a summary has only in the lists at its end; see `best_passage`."""
+    places = _places(words)
+    also, expand = (set(places.get(each, ())) for each in ("also", "expand"))
+    named = max((place for place in places.get("name", ()) if place - 1 in also), default=_LAST_PLACE)
+    details = max((place for place in places.get("detail", ()) if place - 2 in expand), default=_LAST_PLACE)
+    first = {each: places[each][0] for each in lexemes if each in places}
+    before = {lexemes[each] for each, place in first.items() if place < min(named, details)}
+    return frozenset(lexemes[each] for each in first).difference(before)
+
+
+def _places(words: str) -> dict[str, list[int]]:
+    found = _LEXEME.findall(words)
+    return {lexeme.replace("''", "'"): [*map(int, places.replace("A", "").split(","))] for lexeme, places in found}

@@ -8,7 +8,7 @@ from retrieval.search.query.parser import Dates, dates_in
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.hits import Hit, Neighbour
 from retrieval.search.relevance.ranking import Weights, place_of, seq_of
-from retrieval.search.relevance.relevance_search import best_passage
+from retrieval.search.snippets import best_passage
 
 MOMENT = datetime(2024, 5, 7, tzinfo=UTC)
 

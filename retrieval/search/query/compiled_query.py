@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 from retrieval.search.query.parser import UNSPACED, ParsedQuery, Term
 
@@ -23,6 +23,11 @@ _UNCOUNTED = 0.005
 _COMPOUND = 1.0
 # The same for two adjacent words of a sentence: less than the 1 of a short query, as grammar makes many words adjacent.
 _PAIR_OF_A_SENTENCE = 0.2
+
+# The endings of words in which other forms may differ have at most a quarter of the letters, and at most these.
+_LONGEST_ENDING, _SHORTEST_BEGINNING, SHORT_HASH = 3, 5, 7
+
+_BEGINS_ALIKE = 0.5
 
 # A term, and whether it is excluded.
 TermKey = tuple[Term, bool]
@@ -42,6 +47,18 @@ class LexedTerm:
     query: str
     forms: tuple[str, ...] = ()
     in_a_row: str = ""
+
+    @property
+    def beginning(self) -> str | None:
+        """The beginning that forms of a plain word share; None if it is short."""
+        if len(self.whole) != 1 or self.parts or self.query:
+            return None
+        [lexeme], letters = self.whole, sum(map(str.isalnum, self.term.text))
+        if lexeme.isalpha():
+            shared = max(_SHORTEST_BEGINNING, letters - min(_LONGEST_ENDING, letters // 4))
+            return lexeme[:shared] if len(lexeme) >= _SHORTEST_BEGINNING else None
+        # A short hash stands for the whole one, but a number is not the beginning of another.
+        return lexeme if len(lexeme) >= SHORT_HASH and lexeme.isalnum() and not lexeme.isdigit() else None
 
     @property
     def lexemes(self) -> tuple[str, ...]:
@@ -113,6 +130,8 @@ class CompiledQuery:
     frequencies: Mapping[str, float]
     # For a lexeme, the lexemes of other forms of the same word, which count as this lexeme.
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # For a lexeme that no text has, a beginning of words that count as this lexeme.
+    beginnings: Mapping[str, str] = field(default_factory=dict)
     # Pairs of lexemes that are adjacent in the query.
     pairs: tuple[tuple[str, str], ...] = ()
     # Conditions of phrases, which every match must fulfil.
@@ -144,6 +163,13 @@ class CompiledQuery:
         """Copy the query to match the newest texts with any lexeme, also common ones."""
         total = sum(self.expected.get(lexeme, 0.0) for lexeme in self.lexemes)
         return replace(self, anchors=self.lexemes, newest=min(1.0, MOST_CANDIDATES / total) if total else 1.0)
+
+    def for_beginnings(self, present: frozenset[str]) -> CompiledQuery | None:
+        """Copy the query: for clauses in no text, it matches words that begin alike."""
+        without = (clause for clause in self.clauses if present.isdisjoint(chain(*(each.lexemes for each in clause))))
+        absent = (each for clause in without for each in clause)
+        beginnings = {each.whole[0]: each.beginning for each in absent if each.beginning}
+        return replace(self, beginnings=beginnings, wants_every_clause=False) if beginnings else None
 
     @property
     def has_common_lexemes(self) -> bool:
@@ -212,10 +238,18 @@ class CompiledQuery:
         return (*islice(compounds.values(), MOST_COMPOUNDS), *pairs)
 
     def found_as(self, lexeme: str) -> tuple[str, ...]:
-        """The lexeme and its other forms."""
+        """The lexeme and its other forms, or the beginning that counts as the lexeme."""
+        if lexeme in self.beginnings:
+            return (self.beginnings[lexeme],)
         return (lexeme, *self.forms.get(lexeme, ()))
 
+    def weight_of(self, lexeme: str) -> float:
+        """The factor of the idf, less than 1 for words that only begin alike."""
+        return _BEGINS_ALIKE if lexeme in self.beginnings else 1.0
+
     def _in_any_form(self, lexeme: str) -> str:
+        if lexeme in self.beginnings:
+            return f"{lexeme_query(self.beginnings[lexeme])}:*"
         either = " | ".join(map(lexeme_query, self.found_as(lexeme)))
         return f"({either})" if self.forms.get(lexeme) else either
 
@@ -240,9 +274,13 @@ class CompiledQuery:
         is_counted = not self.wants_every_clause and lexeme in self.anchors and lexeme in self._alone
         return 0.0 if is_counted and self.newest == 1 else self.expected.get(lexeme, 0.0)
 
+    def lexemes_at(self, places: Iterable[int]) -> frozenset[str]:
+        """The lexemes at these indexes of terms; proximity terms have none."""
+        return frozenset(self.lexemes[place] for place in places if place < len(self.lexemes))
+
     def is_matched_by(self, places: Collection[int]) -> bool:
         """Whether a text matches every clause; `places` are indexes of its lexemes."""
-        held = {self.lexemes[place] for place in places if place < len(self.lexemes)}
+        held = self.lexemes_at(places)
         return self.wants_every_clause or all(any(each.is_held(held) for each in clause) for clause in self.clauses)
 
     def _share_of_all(self, lexemes: Iterable[str]) -> float:

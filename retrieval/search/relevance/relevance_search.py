@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, compress, count
@@ -26,6 +24,7 @@ from retrieval.search.relevance.ranking import (
     conversation_of,
     seq_of,
 )
+from retrieval.search.snippets import best_passage, only_listed
 
 _SQL = load("retrieval/search/relevance.sql")
 # In addition to the wanted matches: how many hits are scored with their neighbours, and how many of the best are then
@@ -36,14 +35,9 @@ MOST_ROWS = 50_000
 # If words are so common that only the newest messages are searched, the tool is checked for at most this many messages.
 MOST_PROMISING = 5000
 
-# The number of words in half a passage; docs/figures.md compares other lengths.
-HALF_A_PASSAGE = 30
 # The lexemes of "Also named:" and "Expand for details about:", which begin the lists at the end of a summary. And the
 # weight of a word that a summary has only in such a list, if messages are searched too: they have the word itself.
 BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
-# In a tsvector as text: a lexeme with its positions, such as 'port':3A,17A. All words after the last position of a
-# tsvector get that position.
-_LEXEME, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A,]+)"), 16_383
 
 _COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
 _RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8))"
@@ -57,7 +51,11 @@ _BOUNDED = (
     "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
     "rarer word, or else the newest; ask for something rarer to see everything."
 )
+_ALIKE = "Some of these words are in no text: words that begin like them were looked for, too."
 _RANKED_ALL = "Only the best were ranked, and these are the last of them; sort by recency to see everything."
+
+# A query, and what it finds in each table.
+Attempt = tuple[CompiledQuery, tuple[Hits, ...]]
 
 
 @dataclass(frozen=True)
@@ -113,25 +111,25 @@ class RelevanceSearch:
         then = Position(newest=filters.newest, size=filters.size, at=filters.at or prepared.at)
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
         is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
-        present = {query.lexemes[term] for each in found for term in each.present if term < len(query.lexemes)}
-        used, dropped = query.split_terms(present)
+        present = _present(query, found)
+        used, dropped = query.split_terms(present.difference(query.beginnings))
+        has_alike = not present.isdisjoint(query.beginnings)
+        notes = (_ALIKE if has_alike else None, _BOUNDED if is_bounded else _RANKED_ALL if is_last_of_some else None)
         phrases = () if query.parsed is parsed else (f'"{term.text}"' for term in parsed.terms if term.is_phrase)
         worths = zip(query.lexemes, weights.rarity, strict=False)
         return Found(
             [FoundRow(each.id, each.order_place, worth=each.worth) for each in behind[: self.limit]],
             lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
             lexemes={form: worth for each, worth in worths for form in query.found_as(each)},
-            relaxed=is_relaxed or query.parsed is not parsed,
+            relaxed=is_relaxed or query.parsed is not parsed or has_alike,
             used=used,
             dropped=(*phrases, *dropped),
             bounded=is_bounded,
-            note=_BOUNDED if is_bounded else _RANKED_ALL if is_last_of_some else None,
+            note=" ".join(filter(None, notes)) or None,
         )
 
 
-def _first_that_finds_enough(
-    rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]
-) -> tuple[CompiledQuery, tuple[Hits, ...]] | None:
+def _first_that_finds_enough(rows: RankedRows, prepared: Prepared, queries: Sequence[ParsedQuery]) -> Attempt | None:
     """The first attempt with enough hits, or else the last one for the first query."""
     last = None
     for parsed in queries:
@@ -140,9 +138,20 @@ def _first_that_finds_enough(
             tried = query, rows.of(query)
             enough = A_HANDFUL if query.wants_every_clause or query.wants_words else 1
             if sum(not hit.is_of_lcm for each in tried[1] for hit in each.hits) >= enough:
-                return tried
+                return _with_beginnings(rows, *tried)
         last = last or tried
-    return last
+    return _with_beginnings(rows, *last) if last else None
+
+
+def _with_beginnings(rows: RankedRows, query: CompiledQuery, found: tuple[Hits, ...]) -> Attempt:
+    """Search again if words are in no text: for words that begin like them."""
+    wider = query.for_beginnings(_present(query, found))
+    return (wider, rows.of(wider)) if wider else (query, found)
+
+
+def _present(query: CompiledQuery, found: Sequence[Hits]) -> frozenset[str]:
+    """The lexemes of the query that some of the texts found have."""
+    return query.lexemes_at(chain.from_iterable(each.present for each in found))
 
 
 def _attempts(prepared: Prepared, parsed: ParsedQuery) -> Iterator[CompiledQuery]:
@@ -189,7 +198,7 @@ class RankedRows:
         is_in_context = not query.parsed.is_look_up
         terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
         repeated = lexemes if query.is_sentence else ()
-        weights = [*(1 for _ in lexemes), *(each.weight for each in query.in_a_row)]
+        weights = [*map(query.weight_of, query.lexemes), *(each.weight for each in query.in_a_row)]
         in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
         newest, where, words = self._candidates(table, query)
         ranks = (
@@ -334,43 +343,11 @@ class RankedRows:
         return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]
 
 
-def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]) -> frozenset[int] | None:
-    """The terms in the passage with the greatest sum of idf; None if unknown.
-
-    `words` is a tsvector as text, with the positions of words, so the text itself is not read. `lexemes` maps lexemes
-    to terms. A passage is two adjacent halves. The parts of compound words have positions after all other words.
-    """
-    halves: dict[int, set[int]] = defaultdict(set)
-    for lexeme, places in _places(words).items():
-        for place in places if lexeme in lexemes else ():
-            if place < _LAST_PLACE:
-                halves[place // HALF_A_PASSAGE].add(lexemes[lexeme])
-    passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
-    # The second part of the key makes the choice among equal sums deterministic.
-    return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
-
-
-def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
-    """The terms that a summary has only in the lists at its end; see `best_passage`."""
-    places = _places(words)
-    also, expand = (set(places.get(each, ())) for each in ("also", "expand"))
-    named = max((place for place in places.get("name", ()) if place - 1 in also), default=_LAST_PLACE)
-    details = max((place for place in places.get("detail", ()) if place - 2 in expand), default=_LAST_PLACE)
-    first = {each: places[each][0] for each in lexemes if each in places}
-    before = {lexemes[each] for each, place in first.items() if place < min(named, details)}
-    return frozenset(lexemes[each] for each in first).difference(before)
-
-
 def _marked_down(shares: Sequence[float], listed: Collection[int], query: CompiledQuery) -> list[float]:
     """The tf of the terms of a summary, reduced for terms that it has only in a list."""
     of_rows = (any(query.lexemes.index(each) in listed for each in row.lexemes) for row in query.in_a_row)
     is_listed = (*(term in listed for term in range(len(query.lexemes))), *of_rows)
     return [LISTED * share if each else share for share, each in zip(shares, is_listed, strict=True)]
-
-
-def _places(words: str) -> dict[str, list[int]]:
-    found = _LEXEME.findall(words)
-    return {lexeme.replace("''", "'"): [*map(int, places.replace("A", "").split(","))] for lexeme, places in found}
 
 
 def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
