@@ -125,6 +125,13 @@ def test_the_best_passage_is_that_whose_words_are_rarest_together():
     assert best_passage("'port':16383A", lexemes, (3.0, 3.0, 1.0, 1.0)) is None
 
 
+def test_a_user_who_names_an_identifier_comes_before_an_output_with_it():
+    user, output = (a_hit(seq, {0: 0.6}, role=role) for seq, role in ((10, "user"), (50, "tool")))
+    weights = Weights((2.0,), names_identifier=True)
+
+    assert ranking.by_keywords(user, weights) > ranking.by_keywords(output, weights)
+
+
 def test_what_is_said_in_a_line_counts_more_than_the_page_that_repeats_it():
     speakers = ranking.speakers_of(talk({"user": 50, "assistant": 800}))
     line, page = (a_hit(90, {0: 0.6}, role=role, tokens=90) for role in ("user", "assistant"))

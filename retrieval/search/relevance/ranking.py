@@ -69,6 +69,9 @@ PAGE_COSTS = 0.2
 # the speaker prior of users is above 1. It is stated once and applies to later requests, which have few of its words.
 _INSTRUCTION = 1.2
 
+# The factor for a message of a user in a look-up of an identifier: users name it once, tools and code repeat it.
+_BY_A_USER = 1.2
+
 # If fewer texts than this contain every word, texts with any of the words are returned, too.
 A_HANDFUL = 5
 
@@ -169,7 +172,7 @@ def by_keywords(hit: Hit, weights: Weights) -> float:
     worth = 0.0
     for rarity, share in zip(weights.rarity, hit.shares, strict=False):
         worth += rarity * share
-    return worth
+    return worth * _BY_A_USER if hit.role == "user" else worth
 
 
 def alone(hit: Hit, weights: Weights) -> float:
