@@ -57,3 +57,10 @@ def test_a_word_that_a_text_has_finds_no_others():
     assert [match.snippet.text for match in result.matches] == [TEXTS[3]]
     assert not result.relaxed
     assert result.note is None
+
+
+def test_a_sentence_whose_other_words_are_found_needs_none():
+    result = found("Which commit did the structlogger regression come in with?")
+
+    assert result.dropped == ("structlogger",)
+    assert result.note is None

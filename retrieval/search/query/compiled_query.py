@@ -166,7 +166,10 @@ class CompiledQuery:
 
     def for_beginnings(self, present: frozenset[str]) -> CompiledQuery | None:
         """Copy the query: for clauses in no text, it matches words that begin alike."""
-        without = (clause for clause in self.clauses if present.isdisjoint(chain(*(each.lexemes for each in clause))))
+        without = [clause for clause in self.clauses if present.isdisjoint(chain(*(each.lexemes for each in clause)))]
+        if self.is_sentence and 2 * len(without) < len(self.clauses):
+            # The other words of the sentence are enough.
+            return None
         absent = (each for clause in without for each in clause)
         beginnings = {each.whole[0]: each.beginning for each in absent if each.beginning}
         return replace(self, beginnings=beginnings, wants_every_clause=False) if beginnings else None
