@@ -31,6 +31,9 @@ from compaction.llm.types import (
     Usage,
 )
 
+# The longest wait that a vendor can ask for; a longer one is most likely a mistake.
+LONGEST_RETRY_AFTER_SECONDS = 3600.0
+
 _CHAT_PATH = "/chat/completions"
 # Hosts where newer models refuse `max_tokens` and want `max_completion_tokens`, which few other servers know.
 _NEW_LIMIT_AT = ("api.openai.com", ".openai.azure.com")
@@ -216,7 +219,10 @@ def _error_in(payload: Mapping[str, Any]) -> ModelFailed | None:
 
 
 def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Return the seconds of Retry-After (seconds or a date); None if unusable."""
+    """Return the seconds of Retry-After (seconds or a date), at most an hour.
+
+    None if unusable.
+    """
     value = headers.get("retry-after", "").strip()
     if not value:
         return None
@@ -229,7 +235,7 @@ def _seconds_to_wait(headers: Mapping[str, str], *, now: float) -> float | None:
         if until is None:
             return None
         seconds = until - (now if since is None else since)
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER_SECONDS) if math.isfinite(seconds) else None
 
 
 def _moment(written: str) -> float | None:
