@@ -12,7 +12,7 @@ from django.utils import timezone
 from compaction.background import jobs
 from compaction.engine import CompactionEngine
 from compaction.llm.configuration import chain_of
-from compaction.llm.guards import callable_models
+from compaction.llm.guards import callable_models, limit_waits
 from compaction.models import CompactionJob
 from compaction.redo import waiting_for_a_model
 from compaction.sources import conversations_to_redo
@@ -76,6 +76,7 @@ class CompactionWorker:
 
         This finds work that remained after lost wake-ups, crashes, changed settings and unavailable models.
         """
+        limit_waits(now=self.now())
         jobs.QUEUE.wake_due()
         for conversation in self._under_pressure():
             jobs.request(conversation_id=conversation.conversation_id, reason=Reason.MAINTENANCE)

@@ -130,6 +130,14 @@ def callable_models(
     return dict(sql.rows(_STATEMENTS["callable_models"], _values(policy, now()) | {"names": names}))
 
 
+def limit_waits(*, policy: ModelsPolicy | None = None, now: datetime) -> None:
+    """End pauses and spending windows from before the clock was set back."""
+    policy = policy or ModelsPolicy.from_settings()
+    values = _values(policy, now)
+    longest_pause = timedelta(seconds=policy.breaker_pause_seconds * MAX_PAUSE_FACTOR)
+    sql.rows(_STATEMENTS["limit_waits"], values | {"furthest": values["probe_ends"] + longest_pause})
+
+
 def guarded_client(
     name: str, *, policy: ModelsPolicy | None = None, now: Callable[[], datetime] = timezone.now, **options: Any
 ) -> ModelClient:

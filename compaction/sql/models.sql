@@ -77,6 +77,16 @@ WHERE m.name IS NULL
                 AND (%(max_tokens)s = 0 OR m.window_tokens < %(max_tokens)s))))
 ORDER BY wanted.place
 
+-- name: limit_waits
+-- End pauses and spending windows that are further ahead than any that begins now: they are from before the clock was
+-- set back.
+UPDATE model_endpoints SET
+    window_started_at = CASE WHEN window_started_at > %(furthest)s THEN %(window_began)s ELSE window_started_at END,
+    open_until = CASE WHEN open_until > %(furthest)s THEN %(now)s ELSE open_until END,
+    probing_until = CASE WHEN probing_until > %(furthest)s THEN %(now)s ELSE probing_until END
+WHERE greatest(window_started_at, open_until, probing_until) > %(furthest)s
+RETURNING name
+
 -- name: refuse_temperature
 -- Record that this model refuses requests with a temperature, until the endpoint is reset or has another model.
 UPDATE model_endpoints AS m SET temperature_refused_by = %(model)s WHERE m.name = %(name)s RETURNING m.name

@@ -200,13 +200,19 @@ class WorkQueue(Generic[Row]):
 
     def wake_due(self) -> None:
         """Wake a worker for every row that is due, such as one whose wake-up was lost."""
-        # No lease and no backoff is longer than this: later times are from before the clock was set back.
+        self.limit_waits()
+        for row_id in self.due().values_list("pk", flat=True)[:MOST_WOKEN_AT_ONCE]:
+            self.wake(row_id, 0.0)
+
+    def limit_waits(self) -> None:
+        """Shorten waits that are longer than any lease or backoff.
+
+        They are from before the database's clock was set back.
+        """
         furthest = _from_now(self.longest_backoff_seconds)
         for column in ("run_after", "leased_until"):
             late = self.rows().filter(state__in=(WorkState.QUEUED, WorkState.LEASED), **{f"{column}__gt": furthest})
             late.update(**{column: furthest})
-        for row_id in self.due().values_list("pk", flat=True)[:MOST_WOKEN_AT_ONCE]:
-            self.wake(row_id, 0.0)
 
     def remove_finished(self, *, of: Sequence[str]) -> int:
         """Remove rows that ended more than KEPT_DAYS ago; return how many.

@@ -16,6 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.dispatch import Signal
 
+from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from conversations import sql
 from conversations.content.lossless_values import storable
 from conversations.store.pages import MOST_PAGE_BYTES
@@ -24,7 +25,7 @@ from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
-from retrieval.map.types import ItemErrorKind, MapEventKind, MapState, PauseReason
+from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
 
 # Sent when items of any run may be due. sender=None, delay_seconds: float
 map_due = Signal()
@@ -142,6 +143,12 @@ def queue_of(run_id: str) -> WorkQueue[MapItem]:
         longest_backoff_seconds=300.0,
         lease_type=ItemLease,
     )
+
+
+def limit_waits() -> None:
+    """Shorten waits of items for language models; see `WorkQueue.limit_waits`."""
+    rows = partial(MapItem.objects.filter, run__kind=MapKind.LLM)
+    WorkQueue(rows, _no_wake_up, 1.0, LONGEST_RETRY_AFTER_SECONDS).limit_waits()
 
 
 def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:

@@ -45,6 +45,7 @@ from retrieval.map.item_queue import (
     ItemLease,
     claim_next,
     count_spending,
+    limit_waits,
     pause_run,
     resume_run,
     wake_workers,
@@ -122,6 +123,7 @@ class MapWorker:
 
     def sweep(self) -> None:
         """Resume runs whose model is available again, finish runs, and wake a worker."""
+        limit_waits()
         for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
             if is_paused and self._model_is_back(run_id):
                 resume_run(run_id, actor="system")

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import MOST_TEXTS, EmbedderPolicy, EmbeddingClient
+from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from compaction.llm.types import BadAnswer, ContextLength, Denied, ModelFailed, Refused
 from conversations.sql import array, rows, texts
 from conversations.work.queue import Lease, LeaseLost, WorkQueue
@@ -63,6 +64,7 @@ class EmbeddingWorker:
         """Queue conversations with new messages, and embed the due ones."""
         if not self.policy.embedder_url:
             return
+        queue_of(self._embedders.at_work()).limit_waits()
         for embedder_id in self._embedders.at_work().values_list("pk", flat=True):
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder_id})
         self.work()
@@ -121,7 +123,7 @@ def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
         rows=lambda: EmbeddedConversation.objects.filter(embedder__in=embedders.values("pk")),
         wake=_no_wake_up,
         first_backoff_seconds=2.0,
-        longest_backoff_seconds=300.0,
+        longest_backoff_seconds=LONGEST_RETRY_AFTER_SECONDS,
     )
 
 

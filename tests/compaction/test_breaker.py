@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from compaction.llm.guards import MAX_PAUSE_FACTOR, callable_models
+from compaction.llm.guards import MAX_PAUSE_FACTOR, callable_models, limit_waits
 from compaction.llm.types import CallOutcome, Usage
 from tests.compaction.model_settings import NOTHING, Worker
 from tests.statements import counted_statements
@@ -109,6 +110,29 @@ def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker):
 
     assert pauses == [120, 240, 240, 240, 240]
     assert max(pauses) == MAX_PAUSE_FACTOR * 60
+
+
+def test_after_the_clock_was_set_back_pauses_and_windows_end(worker):
+    failing, spent = worker(breaker_failures=1), replace(worker(spend_max_calls=1), name="anthropic")
+    failing.fail(1)
+    spent.call()
+    for asking in (failing, spent):
+        asking.clock.forward(-86_400)
+        assert not asking.is_reachable()
+
+    limit_waits(policy=failing.policy, now=failing.clock())
+
+    assert failing.is_reachable() and spent.is_reachable()
+
+
+def test_pauses_and_windows_of_now_are_left_alone(worker):
+    failing, spent = worker(breaker_failures=1), replace(worker(spend_max_calls=1), name="anthropic")
+    failing.fail(1)
+    spent.call()
+
+    limit_waits(policy=failing.policy, now=failing.clock())
+
+    assert not failing.is_reachable() and not spent.is_reachable()
 
 
 def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 from django.db import DataError, OperationalError, connection, transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
@@ -145,6 +147,17 @@ def test_an_open_breaker_pauses_the_run_and_the_sweep_resumes_it(operator, work,
     work(map_calls=1)
 
     assert operator.get_run(run_id=run.run_id).done == 8
+
+
+def test_after_the_clock_was_set_back_items_are_due_within_an_hour(operator, work, policy):
+    run = a_run(operator, 2)
+    soon, tomorrow = (timezone.now() + timedelta(hours=hours) for hours in (2, 24))
+    MapItem.objects.update(state="leased", run_after=tomorrow, leased_until=tomorrow)
+
+    MapWorker.from_settings().sweep()
+
+    for item in MapItem.objects.filter(run_id=run.run_id):
+        assert max(item.run_after, item.leased_until) < soon
 
 
 def test_a_wrong_key_costs_no_item(operator, work, vendor):

@@ -127,6 +127,19 @@ def test_a_worker_that_dies_goes_on_where_it_stopped(site):
     assert len(site.server.texts) - began == 100
 
 
+def test_after_the_clock_was_set_back_embedding_goes_on_within_an_hour(site):
+    a_conversation(*TEXTS)
+    site.set_up()
+    soon, tomorrow = (timezone.now() + timedelta(hours=hours) for hours in (2, 24))
+    for state in ("queued", "leased"):
+        EmbeddedConversation.objects.update(state=state, run_after=tomorrow, leased_until=tomorrow)
+
+        site.embed()
+
+        waiting = EmbeddedConversation.objects.get()
+        assert max(waiting.run_after, waiting.leased_until) < soon
+
+
 @pytest.mark.parametrize(("status", "tries"), [(400, 1), (500, MOST_TRIES)])
 def test_a_text_without_a_vector_is_set_aside_with_the_reason_and_tried_again_on_request(site, status, tries):
     a_conversation(TEXTS[0], "The garden. " * 120 + "It needs rain.", *TEXTS[2:])
