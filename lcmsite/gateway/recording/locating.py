@@ -40,13 +40,14 @@ def locate(exchange: Exchange, request: ReadRequest, store: ConversationStore, *
     session = session_of(exchange.headers, request.body)
     if request.parent_response is not None:
         answered = _exchanges(store).filter(response_id=request.parent_response).order_by("-exchange_id").first()
+        if exchange.task is Task.RETRIEVE and (answered is None or answered.is_complete or answered.side):
+            # A retrieved answer may have other thoughts than the one that was recorded.
+            raise Invalid("No recorded request waits for this answer.", code="unknown_response")
         if answered is not None:
             chain, seq = answered.request_chain, answered.request_seq
             if answered.answer_chain is not None and exchange.task is not Task.RETRIEVE:
                 chain, seq = answered.answer_chain, answered.answer_seq or seq
             return Location(answered.conversation_id, "previous_response_id", bytes(chain), seq)
-        if exchange.task is Task.RETRIEVE:
-            raise Invalid("The request for this answer was not recorded.", code="unknown_response")
     if request.vendor_conversation is not None and request.vendor_conversation.isprintable():
         session = session or Session(f"gateway/{request.vendor_conversation[:400]}", "conversation")
     if session is not None:

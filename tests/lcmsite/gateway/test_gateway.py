@@ -172,7 +172,7 @@ def test_a_compaction_that_is_asked_of_the_vendor_passes_untouched(gateway):
     assert mine(gateway).messages.count() == 0
 
 
-def test_an_answer_that_is_made_in_the_background_is_recorded_when_it_is_retrieved(gateway):
+def test_an_answer_that_is_made_in_the_background_is_recorded_once_when_it_is_retrieved(gateway):
     def ask(whole, path=PATHS[Surface.RESPONSES], body=b"", **more):
         gateway.upstream.reply = answering({**whole, **more})
         answer = gateway.ask(path, body, verb="POST" if body else "GET", x_claude_code_session_id="")
@@ -183,8 +183,8 @@ def test_an_answer_that_is_made_in_the_background_is_recorded_when_it_is_retriev
     ask(first, body=body_of(Surface.RESPONSES, [user("Take your time.")], background=True), status="queued", output=[])
     ask(first, retrieval, status="in_progress", output=[])
     ask(first, retrieval)
-    ask(first, retrieval)
     recorded(gateway, 2)
+    ask(first, retrieval, output=[{"type": "reasoning", "id": "rs_1", "summary": []}, *first["output"]])
 
     ask(second, body=body_of(Surface.RESPONSES, [user("And?")], previous_response_id=first["id"]))
 
