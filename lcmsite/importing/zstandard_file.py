@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import zstandard
 
-# Few enough bytes that even highly repetitive text does not fill the memory.
-_AT_ONCE = 8192
+# Four bytes can be a block of 128 KiB, so these are at most 8 MiB of text.
+_AT_ONCE = 256
 
 
 class ZstandardFile(io.RawIOBase):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import gzip
+import io
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 import zstandard
 
 from conversations.models import Message
+from lcmsite.importing.zstandard_file import ZstandardFile
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
@@ -62,6 +65,18 @@ def test_several_frames_of_zstandard_are_one_file(imported):
     packed = b"".join(zstandard.compress(part) for part in (LINES[:70_000], b"", LINES[70_000:]))
 
     assert imported("h.jsonl.zst", packed)["conversations"][0]["created"] == 3000
+
+
+def test_repetitive_text_in_zstandard_is_unpacked_piece_by_piece():
+    packed = zstandard.compress(bytes(100 * 1024**2))
+    tracemalloc.start()
+
+    unpacked = io.BufferedReader(ZstandardFile(io.BytesIO(packed)))
+    size = sum(map(len, iter(lambda: unpacked.read(65536), b"")))
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (size, peak < 40 * 1024**2) == (100 * 1024**2, True)
 
 
 @pytest.mark.parametrize("program", ["OpenCode", "ChatGPT", "SWE-agent", "aider", "Claude Code"])
