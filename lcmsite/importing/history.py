@@ -219,11 +219,11 @@ class History:
         The messages of an object belong to the session that it names. If it names none, they belong to `session`.
         """
         if document := document_of(value):
-            if document.is_finished:
-                self._lines_behind.append(value)
             sessions = document.sessions_of(value, self.path.resolve())
             program = document.name if document.name in PREFIXES and not self.session else ""
-            yield from self._of_sessions(where, sessions, is_whole=document.is_finished, program=program)
+            yield from self._of_sessions(
+                where, sessions, whole=value if document.is_finished else None, program=program
+            )
         elif isinstance(value, dict) and isinstance(value.get("messages"), list) and "role" not in value:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
@@ -235,13 +235,15 @@ class History:
             yield self._entry(where or "line 1", value, self.stem)
 
     def _of_sessions(
-        self, where: str, sessions: Iterator[HostSession], *, is_whole: bool = False, program: str = ""
+        self, where: str, sessions: Iterator[HostSession], *, whole: Any = None, program: str = ""
     ) -> Iterator[Entry]:
         try:
             for session in sessions:
                 self._is_known = True
                 self.passed_over.update(session.passed_over)
-                yield from self._of_session(where, session, is_whole, program)
+                if whole is not None:
+                    self._lines_behind.append(whole)
+                yield from self._of_session(where, session, whole is not None, program)
         except ValueError as wrong:
             raise self._malformed(where, str(wrong)) from wrong
 

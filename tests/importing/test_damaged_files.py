@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from conversations.models import Message
+from conversations.models import JournalEntry, Message
 from lcmsite.importing.zstandard_file import ZstandardFile
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
@@ -141,6 +141,14 @@ def test_a_malformed_conversation_of_an_export_does_not_stop_the_others(refused)
     assert sentence.startswith("conversations.json, item 1: mapping.u.message.author.role must be one of")
     assert sentence.endswith("The file has 2 such conversations; all others are imported.")
     assert lcm("messages", "gpt-1").exit_code == 0
+
+
+def test_a_malformed_conversation_is_not_in_the_journal_of_the_next(refused):
+    good = {"task_id": 2, "traj": [{"role": "user", "content": "Hello."}]}
+
+    refused("runs.json", json.dumps([{"task_id": 1, "traj": [{"role": "robot"}]}, good]).encode())
+
+    assert [json.loads(each.entry) for each in JournalEntry.objects.all()] == [good]
 
 
 def test_new_fields_in_a_message_of_a_program_are_no_change(imported):
