@@ -60,4 +60,4 @@ def _items(conversation_ids: list[int], ids: Iterable[str]) -> dict[str, Row]:
     has_id = {f"metadata__{NOTE}__add__id__in": list(ids)}
     stored = Message.objects.filter(conversation_id__in=conversation_ids, **has_id).order_by("seq")
     items = (to_openai_responses(each) for each in messages_of(list(stored.values_list("pk", flat=True))))
-    return {item["id"]: item for item in items if item.get("type") != "item_reference"}
+    return {item["id"]: item for item in items if "id" in item and item.get("type") != "item_reference"}

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from compaction.models import CompactionBoundary
+from conversations.formats.openai_responses import NOTE
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
@@ -597,6 +598,18 @@ def test_references_to_stored_items_are_these_items(workspace, headers):
     assert [each for each in words(found) if each and "[" not in each] == [
         "What is there?", "one.txt", "two.txt", "Two files.", "Thanks", "Welcome."
     ]  # fmt: skip
+
+
+def test_a_message_with_metadata_like_those_of_an_item_does_not_stop_references(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES)
+    agent.ask(user("One"), answer=Answer("First."))
+    like_an_item = NewMessage(Role.USER, "Mine", metadata={NOTE: {"add": {"id": "msg_9"}, "else": 1}})
+    store = agent.recorder.branches.store
+    store.append_messages(conversation_id=Conversation.objects.get().pk, messages=[like_an_item])
+
+    agent.ask({"type": "item_reference", "id": "msg_9"}, user("Two"), answer=Answer("Second."))
+
+    assert words(Conversation.objects.get())[-2:] == ["Two", "Second."]
 
 
 def test_a_conversation_that_the_vendor_keeps_is_one_here(workspace):
