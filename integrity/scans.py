@@ -14,7 +14,6 @@ from typing import Any
 
 from django.db import OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Now
 from django.dispatch import Signal
 from django.utils import timezone
 
@@ -53,17 +52,13 @@ QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_secon
 
 
 def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_plan: bool = False) -> IntegrityScan:
-    """Queue a scan, or return the equal one that is already queued or running."""
+    """Queue a scan, or return the equal one that is already queued."""
     wanted: dict[str, Any] = {
         "workspace_id": scope.workspace_id,
         "conversation_id": conversation_id,
         "mode": mode,
         "with_plan": with_plan,
     }
-    # A scan in backoff has its `run_after` ahead.
-    running = IntegrityScan.objects.filter(state=ScanState.LEASED, run_after__lte=Now(), **wanted).first()
-    if running is not None:
-        return running
     scan, is_new = IntegrityScan.objects.get_or_create(state=ScanState.QUEUED, **wanted)
     if is_new:
         scan.refresh_from_db()

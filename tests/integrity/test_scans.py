@@ -74,22 +74,6 @@ def test_a_wish_for_the_same_scan_is_the_same_scan(conversation_ids):
     assert request(conversation_id=conversation_ids[0]).scan_id != first.scan_id
 
 
-def test_a_request_for_a_scan_that_runs_is_that_scan(conversation_ids, monkeypatch):
-    monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
-    altered(conversation_ids[1])
-    scan = request(with_plan=True)
-    a_worker(scan_seconds=0).work(scan_id=scan.scan_id)
-    assert state_of(scan).state is ScanState.LEASED
-
-    again = request(with_plan=True)
-    while a_worker().work():
-        pass
-
-    assert again.scan_id == scan.scan_id
-    assert models.RepairPlan.objects.count() == 1
-    assert request(with_plan=True).scan_id != scan.scan_id
-
-
 def test_an_incremental_scan_looks_at_what_has_changed_or_was_not_clean(conversation_ids):
     altered(conversation_ids[1])
     a_worker().work(scan_id=request().scan_id)
