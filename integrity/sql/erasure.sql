@@ -132,15 +132,17 @@ FROM conversations c WHERE c.conversation_id = %(conversation)s
 -- name: copies_elsewhere
 -- The other conversations of the workspace with messages that have the text of an erased one, found by hash. Messages
 -- without text, such as calls of tools, are not compared.
-SELECT c.conversation_id, c.session_id, count(DISTINCT copy.message_id)
-FROM messages erased
+SELECT c.conversation_id, c.session_id, count(*)
+FROM (
+    SELECT DISTINCT content_hash FROM messages
+    WHERE 'msg_' || message_id = ANY(%(ids)s) AND conversation_id = %(conversation)s AND content_hash <> sha256('')
+) AS erased
 JOIN messages copy USING (content_hash)
 JOIN conversations c ON c.conversation_id = copy.conversation_id
-WHERE 'msg_' || erased.message_id = ANY(%(ids)s) AND erased.conversation_id = %(conversation)s
-  AND copy.conversation_id <> %(conversation)s AND copy.erased_by_id IS NULL AND erased.content_hash <> sha256('')
+WHERE copy.conversation_id <> %(conversation)s AND copy.erased_by_id IS NULL
   AND c.workspace_id = (SELECT workspace_id FROM conversations WHERE conversation_id = %(conversation)s)
 GROUP BY c.conversation_id
-ORDER BY count(DISTINCT copy.message_id) DESC, c.conversation_id
+ORDER BY count(*) DESC, c.conversation_id
 LIMIT 100
 
 -- name: erase_conversation_labels

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import connection, models
 
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
@@ -139,3 +139,15 @@ def test_the_preview_lists_conversations_with_copies_of_the_texts(erasures):  # 
     assert counts == [("a fork", 3), ("another talk", 1)]
     assert [each.message_count for each in last.copies_elsewhere] == [1, 1]
     assert [each.conversation_id for each in of_fork.copies_elsewhere] == [other.conversation_id]
+
+
+def test_a_text_that_thousands_of_messages_have_is_counted_in_time(erasures):  # noqa: F811
+    a_conversation(*["ok"] * 3000)
+    conversation_id = a_conversation(*["ok"] * 3000).conversation_id
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE messages")
+        cursor.execute("SET LOCAL statement_timeout = 1000")
+
+    preview = erasures.preview_erasure(conversation_id=conversation_id)
+
+    assert [each.message_count for each in preview.copies_elsewhere] == [3000]
