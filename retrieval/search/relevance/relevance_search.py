@@ -51,7 +51,7 @@ _BOUNDED = (
     "Some of these words are in so many texts that not all of those were looked at, but only those that also have a "
     "rarer word, or else the newest; ask for something rarer to see everything."
 )
-_ALIKE = "Some of these words are in no text: words that begin like them were looked for, too."
+_ALIKE = "Some of these words were not found, so words that begin like them were looked for, too."
 _RANKED_ALL = "Only the best were ranked, and these are the last of them; sort by recency to see everything."
 
 # A query, and what it finds in each table.
@@ -144,7 +144,7 @@ def _first_that_finds_enough(rows: RankedRows, prepared: Prepared, queries: Sequ
 
 
 def _with_beginnings(rows: RankedRows, query: CompiledQuery, found: tuple[Hits, ...]) -> Attempt:
-    """Search again if words are in no text: for words that begin like them."""
+    """Search again if words are in no text found: for words that begin like them."""
     wider = query.for_beginnings(_present(query, found))
     return (wider, rows.of(wider)) if wider else (query, found)
 
