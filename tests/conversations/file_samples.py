@@ -80,6 +80,32 @@ def _png_chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+def a_zip_with_two_sizes(entries: int = 200_000) -> bytes:
+    """The size in its last record is small; that in its zip64 record, which readers take, is large."""
+    listed = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 0, 20, *[0] * 8, 1, *[0] * 6) + b"a"
+    size = len(listed) * entries
+    return b"".join(
+        (
+            b"PK\x03\x04",
+            listed * entries,
+            struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, 4),
+            struct.pack("<4sLQL", b"PK\x06\x07", 0, 4 + size, 1),
+            struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, 100, 4, 0),
+        )
+    )
+
+
+def a_tar_with_a_long_header() -> bytes:
+    header = tarfile.TarInfo("a")
+    header.type, header.size = tarfile.XHDTYPE, 512 * 80_000
+    return header.tobuf(tarfile.USTAR_FORMAT) + b"6 a=b\n" * (header.size // 6) + bytes(2048)
+
+
+def an_xml_of_many_attributes() -> bytes:
+    names = "".join(f' a{number} CDATA ""' for number in range(20_000))
+    return f"<?xml version='1.0'?><!DOCTYPE r [<!ATTLIST b{names}>]><r>{'<b/>' * 100_000}</r>".encode()
+
+
 PEOPLE = [{"name": f"Ada {n}", "age": n, "tags": ["a"], "home": {"city": "Porto", "zip": None}} for n in range(50)]
 YAML = "services:\n  web:\n    image: lcm\n    ports: [8000, 8001]\n  db:\n    image: postgres\nversion: 3\n"
 PYTHON = '''"""Ships."""
@@ -174,6 +200,7 @@ HOSTILE = {
         ).encode(),
         ["not explored: it declares entities"],
     ),
+    "attributes of every element": ("a.xml", an_xml_of_many_attributes, ["not explored: it takes too long"]),
     "comments that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<!--" * 60_000, ["HTML"]),
     "tags that never end": ("a.html", lambda: b"<!DOCTYPE html>" + b"<a " * 80_000, ["HTML"]),
     "nested lists": ("a.md", lambda: b"# a\n\n# b\n" + b"- a\n" * 20_000, ["Markdown"]),
@@ -183,7 +210,10 @@ HOSTILE = {
     "one cell without end": ("a.csv", lambda: b'a,b\n"' + b"x" * 900_000, [" bytes"]),
     "a broken PDF": ("a.pdf", lambda: b"%PDF-1.7\n" + b"1 0 obj<<" * 50_000, ["PDF", "could not be explored"]),
     "a broken zip": ("a.zip", lambda: b"PK\x03\x04" + bytes(1000), ["the file is incomplete"]),
-    "a zip with a list that lies": ("a.zip", lambda: b"PK\x03\x04PK\x05\x06" + b"\xff" * 18, ["not listed"]),
+    "a zip with a list that lies": ("a.zip", lambda: b"PK\x03\x04PK\x05\x06" + b"\xff" * 18, ["could not be explored"]),
+    "a zip with two sizes": ("a.zip", a_zip_with_two_sizes, ["not listed: its directory is too long"]),
+    "a long header in a tar": ("a.tar", a_tar_with_a_long_header, ["0 entries or more"]),
+    "a gzip of nothing": ("a.gz", lambda: gzip.compress(b"") * 100_000, ["not listed: its headers are too long"]),
     "a broken tar": ("a.tar", lambda: bytes(257) + b"ustar" + b"9" * 300, [" bytes"]),
     "a broken gzip": ("a.gz", lambda: b"\x1f\x8b" + b"\xff" * 100, ["could not be explored"]),
     "a picture cut off": ("a.png", lambda: an_image()[:20], ["could not be explored"]),

@@ -201,6 +201,9 @@ def explore_xml(seen: Seen) -> list[str]:
     path: list[str] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
+        # The parser adds all attributes of a declaration to each element.
+        if seen.is_late:
+            raise ValueError("it takes too long")
         path.append(name)
         where = "/".join(path[:MOST_DEPTH])
         if len(path) <= MOST_DEPTH and (where in counts or len(counts) < MOST_LINES):
