@@ -56,7 +56,7 @@ _CUT = {
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|request_too_large|string_above_max_length"
     r"|maximum context length|maximum model length|context (?:length|window|size)[^.]{0,60}exceed"
-    r"|exceed\w*[^.]{0,60}(?:context|maximum number of (?:input )?tokens|max_model_len|input limit)"
+    r"|exceed[^.]{0,65}(?:context|maximum number of (?:input )?tokens|max_model_len|input limit)"
     r"|prompt is too long|input is too long|too many (?:input )?tokens|context length of only"
     r"|reduce the length of the (?:messages|prompt|input)",
     re.IGNORECASE,

@@ -248,6 +248,7 @@ def test_a_prompt_that_is_too_long_is_known_in_the_words_of_many_servers(status,
 @pytest.mark.parametrize(
     ("status", "error", "failure"),
     [
+        (400, "exceed" * 3000, Refused),
         (400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens", Refused),
         (401, "invalid x-api-key", Denied),
         (404, "model: big", Denied),
