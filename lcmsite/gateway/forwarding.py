@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ def headers_for_upstream(
 
 def _is_key_of_lcm(value: bytes) -> bool:
     """Whether a credential is a key of LCM, which no vendor may see."""
-    return value.strip().rpartition(b" ")[2].startswith(b"lcm_")
+    return re.search(rb"(?<![\w-])lcm_", value) is not None
 
 
 @dataclass

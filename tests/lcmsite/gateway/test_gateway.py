@@ -259,13 +259,15 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
     gateway.ask(path, body, x_lcm_api_key="", authorization=f"Bearer {gateway.key}", cookie="a=b")
     for name in ("authorization", "x_api_key", "api_key", "x_goog_api_key"):
         gateway.ask(path, body, **{name: gateway.key})
+    for written in (f"Bearer\t{gateway.key}", f'Bearer "{gateway.key}"', f"Bearer={gateway.key}, x"):
+        gateway.ask(path, body, authorization=written)
 
     assert answer.json()["choices"][0]["message"]["content"] == "Hi."
     assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}
     assert gateway.key not in str(gateway.upstream.requests)
     workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
     done = GatewayExchange.objects.filter(workspace=workspace, milliseconds__isnull=False)
-    eventually(lambda: done.count() == 6)
+    eventually(lambda: done.count() == 9)
     kept = [gateway.log.read_text(), *(path.read_text() for path in gateway.spool.rglob("*") if path.is_file())]
     assert not any(secret in text for text in kept for secret in (gateway.key, "vendor-secret", "Hello"))
 
