@@ -156,3 +156,9 @@ def test_a_question_for_a_time_is_not_one_that_only_speaks_of_times(text, expect
 @given(st.text(alphabet="0123456789- MayJuneth", max_size=60), st.datetimes())
 def test_no_text_and_no_moment_is_an_error(text, moment):
     assert dates_in(text).information_in(moment) >= 0
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("part", ["a", "a-", "中"])
+def test_a_word_without_an_extension_is_read_in_linear_time(part):
+    assert not is_identifier(f"{part * 100_000}!")

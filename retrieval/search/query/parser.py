@@ -24,7 +24,7 @@ _BLANK = re.compile(r"\s")
 _IDENTIFIER = re.compile(
     r"[^\W_][_/\\]+[^\W_]"  # a_b, a/b
     r"|[^\W_](?:::|->|#)[^\W_]"
-    r"|[^\W\d_][\w-]*\.[^\W\d_]\w"  # name.ext
+    r"|[^\W\d_][\w-]{0,60}\.[^\W\d_]\w"  # name.ext
     r"|^[._/~$@-]+\w+"  # .env, __init__, ./x, --flag
     r"|[a-z0-9][A-Z]\w"  # camelCase
     r"|^(?=\w*\d)(?=\w*[a-zA-Z])[\w-]{6,}$"  # a hash, a ticket
