@@ -39,8 +39,8 @@ def test_what_is_typed_is_found_and_more_of_it_stays(site: Site, conversation_id
 @pytest.mark.thorough
 def test_the_back_button_leads_to_what_the_address_says(site: Site, conversation_id: int, window: Window):
     page = window.page
-    site.lcm("workspace", "create", "another")
-    site.lcm("user", "role", "rita", "--role", "reader", "--workspace", "another")
+    site.lcm("workspace", "create", "second")
+    site.lcm("user", "role", "rita", "--role", "reader", "--workspace", "second")
     page.goto("/login/?next=/w/default/search/%3Fquery=harbour")
     page.fill("#id_username", "rita")
     page.fill("#id_password", site.passwords["rita"])
@@ -52,8 +52,8 @@ def test_the_back_button_leads_to_what_the_address_says(site: Site, conversation
     page.wait_for_selector(".hit mark >> text=harbour")
     assert page.input_value("#query") == "harbour" and page.locator("nav").is_visible()
 
-    page.select_option("#workspace", "another")
-    page.wait_for_url("**/w/another/")
+    page.select_option("#workspace", "second")
+    page.wait_for_url("**/w/second/")
     page.go_back()
     page.wait_for_url("**/w/default/**")
     assert page.input_value("#workspace") == "default"
