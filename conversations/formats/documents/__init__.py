@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from conversations.formats.documents import chatgpt, claude_ai, gemini, opencode, swe_agent, tau_bench
+from conversations.formats.documents import agent_runs, chatgpt, claude_ai, gemini, opencode
 from conversations.formats.documents.sessions import HostSession
 
 
@@ -26,8 +26,8 @@ DOCUMENTS = (
     Document("Gemini CLI", gemini.is_document, gemini.sessions_of),
     Document("ChatGPT", chatgpt.is_document, chatgpt.sessions_of),
     Document("Claude.ai", claude_ai.is_document, claude_ai.sessions_of),
-    Document("SWE-agent", swe_agent.is_document, swe_agent.sessions_of, is_finished=True),
-    Document("tau-bench", tau_bench.is_document, tau_bench.sessions_of, is_finished=True),
+    Document("SWE-agent", agent_runs.is_swe_agent, agent_runs.swe_agent_sessions, is_finished=True),
+    Document("tau-bench", agent_runs.is_tau_bench, agent_runs.tau_bench_sessions, is_finished=True),
 )
 
 

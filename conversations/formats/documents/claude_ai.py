@@ -61,17 +61,13 @@ def _of_block(block: Fields) -> Iterator[NewPart]:
     row = block.values
     match block.text("type"):
         case "text":
-            rest = without(row, "type", "text")
-            yield NewPart(PartType.TEXT, text_content=block.text("text"), metadata={NOTE: rest} if rest else None)
+            yield NewPart(PartType.TEXT, text_content=block.text("text"), metadata=_rest(row, "type", "text"))
         case "thinking":
-            rest = without(row, "type", "thinking")
-            text = block.text("thinking")
-            yield NewPart(PartType.REASONING, text_content=text, metadata={NOTE: rest} if rest else None)
+            rest = _rest(row, "type", "thinking")
+            yield NewPart(PartType.REASONING, text_content=block.text("thinking"), metadata=rest)
         case "tool_use":
-            rest = without(row, "type", "id", "name", "input")
-            yield a_call(
-                block.text("id"), block.text("name"), row.get("input"), metadata={NOTE: rest} if rest else None
-            )
+            rest = _rest(row, "type", "id", "name", "input")
+            yield a_call(block.text("id"), block.text("name"), row.get("input"), metadata=rest)
         case "tool_result":
             content = row.get("content")
             texts = [
@@ -90,11 +86,16 @@ def _of_block(block: Fields) -> Iterator[NewPart]:
 
 def _file(fields: Fields) -> NewPart:
     """Read an attachment with its extracted text, or a named file."""
-    rest = without(fields.values, "file_name", "extracted_content", "file_type")
     return NewPart(
         PartType.FILE,
         text_content=fields.text("extracted_content"),
         file_name=fields.text("file_name"),
         file_mime=fields.text("file_type"),
-        metadata={NOTE: rest} if rest else None,
+        metadata=_rest(fields.values, "file_name", "extracted_content", "file_type"),
     )
+
+
+def _rest(row: Mapping[str, Any], *known: str) -> dict[str, Any] | None:
+    """Return the metadata with the keys that have no column, if there are any."""
+    rest = without(row, *known)
+    return {NOTE: rest} if rest else None

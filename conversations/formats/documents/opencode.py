@@ -119,10 +119,10 @@ def _tool(fields: Fields) -> tuple[NewPart, dict[str, Any]]:
     return part, rest | {"state": without(state.values, "status", "input", "output", "error", "title")}
 
 
-def _bookkeeping(fields: Fields, type: str) -> tuple[NewPart | None, dict[str, Any]]:
+def _bookkeeping(fields: Fields, kind: str) -> tuple[NewPart | None, dict[str, Any]]:
     """Read a part that has no text for a model; return it and its complete row."""
     row = dict(fields.values)
-    match type:
+    match kind:
         case "step-start":
             return NewPart(PartType.STEP_START, snapshot_hash=fields.text("snapshot")), row
         case "step-finish":
@@ -130,7 +130,7 @@ def _bookkeeping(fields: Fields, type: str) -> tuple[NewPart | None, dict[str, A
             part = NewPart(
                 PartType.STEP_FINISH,
                 step_reason=fields.text("reason"),
-                step_cost=Decimal(str(cost)) if _is_number(cost) else None,
+                step_cost=Decimal(str(cost)) if type(cost) in (int, float) else None,
                 step_tokens_in=_count(tokens.get("input")),
                 step_tokens_out=_count(tokens.get("output")),
                 snapshot_hash=fields.text("snapshot"),
@@ -159,10 +159,6 @@ def _bookkeeping(fields: Fields, type: str) -> tuple[NewPart | None, dict[str, A
             )
             return part, row
     return None, row
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
 
 
 def _count(value: Any) -> int | None:
