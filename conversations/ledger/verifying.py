@@ -12,12 +12,18 @@ from dataclasses import replace
 from typing import BinaryIO, Self
 
 from conversations.errors import Invalid
-from conversations.ledger.compaction_checks import JournalCheck, RunCheck, SummaryCheck, circles
+from conversations.ledger.compaction_checks import (
+    JournalCheck,
+    MoveCheck,
+    RunCheck,
+    SessionCheck,
+    SummaryCheck,
+    circles,
+)
 from conversations.ledger.file_checks import FileCheck
 from conversations.ledger.line_shapes import misfit
 from conversations.ledger.lines import FORMAT, VERSION, LedgerState, body_in, body_of, line_hash_of, line_of
 from conversations.ledger.message_checks import MessageCheck
-from conversations.ledger.session_checks import MoveCheck, SessionCheck
 from conversations.ledger.types import Findings, LedgerReport, Line
 from conversations.ledger.verification_memory import VerificationMemory
 
