@@ -27,7 +27,7 @@ from conversations.files.uploads import UploadService
 from conversations.formats import READERS
 from conversations.formats.exported import ExportFormat, exported, journal_line
 from conversations.store.conversations import ConversationStore
-from conversations.store.journal_files import JournalFiles
+from conversations.store.journal import Journal
 from conversations.types import LargeFileRecord, UploadRecord
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, unusable, verb, write_bytes
@@ -169,9 +169,9 @@ def export_conversation(session: Session, arguments: Namespace) -> None:
         conversation_id=session.conversation_id(arguments.conversation)
     )
     conversation_id = record.conversation_id
-    files = JournalFiles.from_settings(scope)
+    journal = Journal.from_settings(scope)
     if arguments.format == ExportFormat.JOURNAL:
-        found = files.lines(conversation_id=conversation_id, subpath=arguments.subpath)
+        found = journal.lines(conversation_id=conversation_id, subpath=arguments.subpath)
         lines: Iterable[str] = map(journal_line, found)
     elif arguments.subpath is not None:
         raise Invalid("--subpath names a transcript file of the journal: give it only with --format journal.")
@@ -183,7 +183,7 @@ def export_conversation(session: Session, arguments: Namespace) -> None:
             session_id=record.session_id,
             title=record.title or "",
             directory=project if project.startswith("/") else "",
-            line_at=lambda place: files.line(
+            line_at=lambda place: journal.line(
                 conversation_id=conversation_id, subpath=place.subpath, position=place.position
             ),
         )

@@ -21,7 +21,7 @@ from conversations.formats.abridged import Place, abridged
 from conversations.models import Conversation, Message
 from conversations.store.conversations import ConversationStore
 from conversations.store.injected import without_injected
-from conversations.store.journal_files import JournalFiles
+from conversations.store.journal import Journal
 from conversations.store.read import seqs_of_keys
 from conversations.types import ConversationRecord, PartType
 from lcmsite.importing.history import KEYS_BEGIN, Entry, History
@@ -188,7 +188,7 @@ class Importer:
                 yield replace(entry, message=message)
 
     def _keep_lines(self, file: _JournalFile, lines: Sequence[Mapping[str, Any]]) -> None:
-        file.subpath = JournalFiles(self.store.scope).keep_lines(
+        file.subpath = Journal(self.store.scope).keep_lines(
             conversation_id=file.conversation_id, subpath=file.subpath, lines=lines, after=file.line_count
         )
         file.line_count += len(lines)

@@ -10,7 +10,6 @@ import pytest
 from conversations.errors import NotFound
 from conversations.models import Conversation, JournalEntry, Message
 from conversations.store.journal import Journal
-from conversations.store.journal_files import JournalFiles
 from tests.conversations.real_data import DATA, needs_data
 from tests.factories import a_conversation
 from tests.importing import host_files as files
@@ -159,15 +158,15 @@ def test_every_real_session_comes_back_line_by_line(path):
 @pytest.mark.thorough
 def test_a_file_is_found_among_more_than_a_page_of_others():
     conversation_id = a_conversation(session_id="s1").conversation_id
-    journal, kept = Journal(), JournalFiles()
+    journal = Journal()
     for number in range(1_005):
         journal.append_entries(conversation_id=conversation_id, entries=[{"n": number}], subpath=f"agent-{number:04}")
 
-    assert list(kept.lines(conversation_id=conversation_id, subpath="agent-1004")) == [{"n": 1_004}]
-    assert list(kept.lines(conversation_id=conversation_id)) == [{"n": 1_004}]
+    assert list(journal.lines(conversation_id=conversation_id, subpath="agent-1004")) == [{"n": 1_004}]
+    assert list(journal.lines(conversation_id=conversation_id)) == [{"n": 1_004}]
     journal.append_entries(conversation_id=conversation_id, entries=[{"own": 1}], subpath="#2")
-    assert list(kept.lines(conversation_id=conversation_id)) == [{"own": 1}]
+    assert list(journal.lines(conversation_id=conversation_id)) == [{"own": 1}]
     with pytest.raises(NotFound):
-        kept.lines(conversation_id=conversation_id, subpath="agent-1005")
+        journal.lines(conversation_id=conversation_id, subpath="agent-1005")
     with pytest.raises(NotFound):
-        kept.lines(conversation_id=conversation_id, subpath="\x00")
+        journal.lines(conversation_id=conversation_id, subpath="\x00")
