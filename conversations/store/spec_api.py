@@ -18,9 +18,9 @@ from django.db.models import F, Max, QuerySet
 from conversations.content.lossless_values import is_storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary
+from conversations.models import ContextItem, Conversation, Message, MessagePart, Summary, SummaryMessage, SummaryParent
 from conversations.models.columns import SearchableQuerySet
-from conversations.sql import array, first_row, load, texts
+from conversations.sql import first_row
 from conversations.store.messages import MessageStore
 from conversations.store.part_rows import part_row_of
 from conversations.store.read import messages_of
@@ -36,7 +36,6 @@ from conversations.types import (
     SummaryRecord,
 )
 
-_LINK = load("conversations/lineage.sql")
 MOST_RESULTS = 1000
 
 
@@ -140,17 +139,17 @@ class SpecificationStore(MessageStore):
 
     def link_summary_to_messages(self, *, summary_id: str, message_ids: Sequence[int]) -> None:
         """Record which messages a summary was made from, in order."""
-        if not message_ids:
-            return
         self._require(summary_id)
-        first_row(_LINK["link_messages"], [summary_id, array(message_ids)])
+        SummaryMessage.objects.bulk_create(
+            SummaryMessage(summary_id=summary_id, message_id=each, ordinal=n) for n, each in enumerate(message_ids)
+        )
 
     def link_summary_to_parents(self, *, summary_id: str, source_ids: Sequence[str]) -> None:
         """Record which older summaries a condensed summary was made from, in order."""
-        if not source_ids:
-            return
         self._require(summary_id)
-        first_row(_LINK["link_parents"], [summary_id, texts(source_ids)])
+        SummaryParent.objects.bulk_create(
+            SummaryParent(summary_id=summary_id, source_id=each, ordinal=n) for n, each in enumerate(source_ids)
+        )
 
     def _require(self, summary_id: str) -> None:
         """Raise NotFound for a summary outside this scope; not checked for workers."""
