@@ -7,6 +7,7 @@ its `repairs` list every change that the API made necessary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
@@ -14,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
+from conversations.content.lossless_values import is_name
 from conversations.formats import anthropic, claude_code, codex, openai_chat, openai_responses, pi
 from conversations.formats.foreign_rows import with_row_metadata
 from conversations.formats.neutral import from_neutral, render_neutral
@@ -165,6 +167,11 @@ def detect(row: Any) -> Format | None:
     return Format.OPENAI_CHAT if is_chat else None
 
 
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+# `git@github.com:a/b.git`, the form of ssh without a scheme.
+_SHORT = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!\d+/)(.+)$")
+
+
 class Transcript(NamedTuple):
     """A transcript format that is recognized by any of its lines."""
 
@@ -206,3 +213,36 @@ def transcript_of(row: Any) -> Transcript | None:
     """Return the transcript format of this line, if it is one."""
     is_envelope = isinstance(row, Mapping) and isinstance(row.get("type"), str) and "role" not in row
     return next((each for each in TRANSCRIPTS if is_envelope and each.is_line(row)), None)
+
+
+def project_of(line: Row) -> str:
+    """Return the project that this line of a transcript names; empty for none.
+
+    This is the git remote if the line names one, else the directory. Most programs name them in the first line of a
+    session; Claude Code names the directory in every line.
+    """
+    of_session = line
+    if isinstance(payload := line.get("payload"), Mapping):
+        of_session = payload if line.get("type") == "session_meta" else {}
+    git = of_session.get("git")
+    remote = git.get("repository_url") if isinstance(git, Mapping) else None
+    directory = of_session.get("cwd")
+    found = ""
+    if isinstance(remote, str):
+        found = normal_remote(remote)
+    if not found and isinstance(directory, str):
+        # The root directory is no project: an export writes it if the conversation has none.
+        found = directory.rstrip("/\\")
+    return found if is_name(found) else ""
+
+
+def normal_remote(remote: str) -> str:
+    """Normalize a git remote to host/path, without scheme, user, port and `.git`."""
+    remote = remote.strip()
+    short = None if _SCHEME.match(remote) else _SHORT.match(remote)
+    if short:
+        remote = f"{short[1]}/{short[2]}"
+    host, slash, path = _SCHEME.sub("", remote).partition("/")
+    host = host.rpartition("@")[2].partition(":")[0].lower()
+    path = path.strip("/").removesuffix(".git").strip("/")
+    return f"{host}{slash}{path}" if host and path else ""

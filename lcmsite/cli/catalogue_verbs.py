@@ -8,7 +8,7 @@ from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import Any
 
-from conversations.store.conversation_names import HOW_TO_NAME
+from conversations.scope import HOW_TO_NAME
 from conversations.types import OpenedConversation
 from lcmsite.catalogue import json_text
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_any, is_bytes, is_conversation

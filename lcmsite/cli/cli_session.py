@@ -7,8 +7,7 @@ from functools import cached_property
 
 from conversations.errors import Forbidden, NotFound
 from conversations.models import Workspace
-from conversations.scope import Scope
-from conversations.store.conversation_names import conversation_named
+from conversations.scope import Scope, conversation_named
 from lcmsite.access.keys import Caller, caller_of
 from lcmsite.access.workspaces import checked_workspace
 from lcmsite.types import KeyScope

@@ -25,10 +25,9 @@ import zstandard
 
 from conversations.content.lossless_values import is_name
 from conversations.errors import Invalid
-from conversations.formats import READERS, Format, Transcript, detect, read_message, transcript_of
+from conversations.formats import READERS, Format, Transcript, detect, project_of, read_message, transcript_of
 from conversations.formats.documents import DOCUMENTS, aider, document_of, gemini
 from conversations.formats.documents.sessions import HostSession
-from conversations.formats.origin import project_of
 from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database

@@ -16,7 +16,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from mcp_types import CallToolResult, TextContent
 
-from conversations.store.conversation_names import conversation_named
+from conversations.scope import conversation_named
 from lcmsite.access.keys import Caller
 from lcmsite.answers import found_texts
 from lcmsite.answers.answer_text import text_of

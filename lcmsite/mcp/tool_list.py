@@ -11,7 +11,7 @@ from mcp_types import Tool, ToolAnnotations
 from conversations.content.lossless_values import NO_NUL
 from conversations.errors import Invalid
 from conversations.param_fields import MOST
-from conversations.store.conversation_names import HOW_TO_NAME
+from conversations.scope import HOW_TO_NAME
 from lcmsite.catalogue import json_schema
 from lcmsite.catalogue.json_schema import Schema
 from lcmsite.catalogue.operation import Operation

@@ -12,9 +12,8 @@ from compaction.models import CompactionRun
 from compaction.sources import withheld_in
 from conversations.errors import NotFound
 from conversations.models import Conversation, LargeFile, Message, Summary
-from conversations.scope import Scope
+from conversations.scope import Scope, conversation_named
 from conversations.sql import rows, snapshot
-from conversations.store.conversation_names import conversation_named
 from conversations.types import Level, Role, SummaryKind
 from retrieval.describing.session_outlines import described_session
 from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline, way_up

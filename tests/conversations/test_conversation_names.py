@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversations.errors import Invalid, NotFound
-from conversations.scope import Scope
-from conversations.store.conversation_names import conversation_named
+from conversations.scope import Scope, conversation_named
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_workspace
 

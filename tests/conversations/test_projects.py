@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.formats.origin import normal_remote, project_of
+from conversations.formats import normal_remote, project_of
 from conversations.models import Conversation, Project
 from conversations.types import ParentLink
 from tests.factories import a_store, a_workspace
