@@ -39,7 +39,7 @@ from retrieval.history.timelines import project_named
 from retrieval.history.types import PastSection
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
-from retrieval.search.page import FoundRow
+from retrieval.search.request import FoundRow
 from retrieval.semantic import questions
 from retrieval.semantic.questions import Question
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.types import Role
-from retrieval.search.grep import Grep
-from retrieval.search.page import whole_texts
+from retrieval.search.grep import Grep, whole_texts
 from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 

@@ -25,7 +25,7 @@ from retrieval.assembly.selection import (
     with_hits,
 )
 from retrieval.assembly.types import AssemblyReason
-from retrieval.search.page import FoundRow
+from retrieval.search.request import FoundRow
 from retrieval.search.snippets import Needles, passage
 
 # The maximum number of hits that are considered.

@@ -10,7 +10,7 @@ from retrieval.delegation.sub_agent import Work
 from retrieval.delegation.types import Ending, QueryExcerpt
 from retrieval.engine import RetrievalEngine
 from retrieval.ids import names_in, without
-from retrieval.search.page import whole_texts
+from retrieval.search.grep import whole_texts
 from retrieval.slices import prefix_within
 from retrieval.types import ItemKind, Match
 

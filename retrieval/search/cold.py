@@ -15,11 +15,11 @@ from django.db import DataError
 from conversations.cold_storage.cold_texts import ColdTexts, until_settled
 from conversations.sql import load, rows
 from retrieval.search.filters import MESSAGE_RANK, MESSAGES, Filters
-from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.patterns.pattern_search import invalid_pattern
 from retrieval.search.patterns.pattern_translation import Pattern
 from retrieval.search.prepare import Deadline
 from retrieval.search.query.compiled_query import CompiledQuery
+from retrieval.search.request import BEGINNING, Found, FoundRow, Position
 from retrieval.search.snippets import Needles, around, snippet
 from retrieval.types import Snippet
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from conversations.scope import Scope
 from conversations.sql import array, bigint, load, texts
-from retrieval.search.request import SearchRequest
+from retrieval.search.request import Key, Position, SearchRequest
 from retrieval.types import ItemKind
 
 _SQL = load("retrieval/search/filters.sql")
@@ -23,8 +23,6 @@ IN_WORKSPACE = "conversation_id IN (SELECT conversation_id FROM conversations WH
 BLOCK, _MOST_BLOCKS = 1024, 40
 # The greatest possible position.
 NEWEST = 2**63 - 1
-# A sort key in the order of recording, unique to each row: position, rank, id.
-Key = tuple[int, int, str]
 
 # The index in `sql/files.sql` is on exactly this expression.
 FILE_TEXT = "(coalesce(file_name, '') || E'\\n' || coalesce(exploration_summary, ''))"
@@ -128,8 +126,11 @@ class Filters:
     # If the requested tools were called rarely: the ids of all messages with calls of them or results of such calls.
     of_tools: tuple[int, ...] | None = None
 
-    def as_of(self, *, newest: int, size: int, at: datetime) -> Filters:
-        """Copy the filters to search as of a moment, without later rows."""
+    def as_of(self, first_page: Position) -> Filters:
+        """Copy the filters without rows later than the first page of a search."""
+        if first_page.at is None:
+            return self
+        newest, size, at = first_page.newest, first_page.size, first_page.at
         high = min(self.high, newest)
         return replace(self, low=min(self.low, high), high=high, newest=newest, size=size, at=at)
 

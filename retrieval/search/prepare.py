@@ -23,7 +23,7 @@ from retrieval.search.filters import IN_WORKSPACE, Filters, all_of
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.request import SearchRequest, param_error
+from retrieval.search.request import Position, SearchRequest, param_error
 from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")
@@ -107,6 +107,11 @@ class Prepared:
     lexed: Mapping[TermKey, LexedTerm]
     frequencies: Mapping[str, float]
     at: datetime
+
+    @property
+    def first_page(self) -> Position:
+        """The start of a search, with the values that its later pages need."""
+        return Position(newest=self.filters.newest, size=self.filters.size, at=self.filters.at or self.at)
 
     def compiled(self, parsed: ParsedQuery, *, in_all_forms: bool = False) -> CompiledQuery | None:
         """Compile a query for the full-text index; None if it has no lexeme."""

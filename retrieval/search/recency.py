@@ -17,10 +17,10 @@ from retrieval.search.filters import (
     Searchable,
     key_values,
 )
-from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
+from retrieval.search.request import BEGINNING, Found, FoundRow, Position
 
 _SQL = load("retrieval/search/recency.sql")
 # In one conversation, the first windows reach back this many blocks of messages. The last window has all others.

@@ -1,4 +1,4 @@
-"""A search request: query, filters, order and page size; no I/O.
+"""The request of a search, and its results; no I/O.
 
 A filter on a property excludes all kinds of items without this property: summaries have no role, messages no depth.
 """
@@ -6,16 +6,18 @@ A filter on a property excludes all kinds of items without this property: summar
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
 from conversations.humanize import counted
 from conversations.types import PartType, Role
 from retrieval.policy import RetrievalPolicy
-from retrieval.types import BranchChoice, GrepMode, GrepScope, GrepSort, ItemKind
+from retrieval.types import BranchChoice, GrepMode, GrepScope, GrepSort, ItemKind, Snippet
 
 MESSAGE, SUMMARY, FILE = ItemKind.MESSAGE, ItemKind.SUMMARY, ItemKind.FILE
 _KINDS = {
@@ -146,3 +148,68 @@ class SearchRequest:
 def param_error(name: str, sentence: str) -> Invalid:
     """Build the error for one parameter, in the form of a validation error."""
     return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})
+
+
+# A sort key in the order of recording, unique to each row: position, rank, id.
+Key = tuple[int, int, str]
+
+
+class FoundRow(NamedTuple):
+    """A matching row and its position by time; `snippet` is None until it is made."""
+
+    id: int | str
+    # A seq if one conversation is searched, otherwise the id of a message.
+    order_place: int
+    rank: int = 0
+    snippet: Snippet | None = None
+    worth: float = 0.0
+
+    @property
+    def key(self) -> Key:
+        """The sort key by recency, unique to each row; the greatest key comes first."""
+        return (self.order_place, self.rank, str(self.id))
+
+    @property
+    def kind(self) -> ItemKind:
+        if isinstance(self.id, int):
+            return ItemKind.MESSAGE
+        return ItemKind.FILE if self.id.startswith("file_") else ItemKind.SUMMARY
+
+
+class Position(NamedTuple):
+    """The end of a page, and values of the first page for its cursor.
+
+    Without a key, it is the start of the first page. A query may be tried in several interpretations; `interpretation`
+    is the number of the one in use. `newest`, `size` and `at` are values of the filters at the first page.
+    """
+
+    key: tuple[Any, ...] | None = None
+    interpretation: int | None = None
+    newest: int = 0
+    size: int = 0
+    at: datetime | None = None
+
+
+BEGINNING = Position()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rows that a search found, in order, and how it interpreted the query.
+
+    `rows` has one row more than the page if there is a next page. `position_of` returns the position after the row with
+    a given index. If the search ended early, `ends_at` is the position at which to continue after all rows. `lexemes`
+    are the lexemes that snippets highlight, with their weights.
+    """
+
+    rows: Sequence[FoundRow]
+    position_of: Callable[[int], Position]
+    lexemes: Mapping[str, float] = field(default_factory=dict)
+    ends_at: Position | None = None
+    relaxed: bool = False
+    bounded: bool = False
+    used: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    note: str | None = None
+    # The order of the rows, if it is not the requested one.
+    sort: GrepSort | None = None

@@ -17,7 +17,6 @@ from conversations.models import Project
 from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from retrieval.search.filters import MESSAGES
-from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared, prepare
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.question_vectors import distinctive, every_nth
@@ -25,7 +24,7 @@ from retrieval.search.rank_fusion import Fused, fused, weight_of_meaning
 from retrieval.search.relevance.hits import Hit
 from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speakers_of
 from retrieval.search.relevance.relevance_search import RelevanceSearch
-from retrieval.search.request import SearchRequest
+from retrieval.search.request import BEGINNING, Found, FoundRow, Position, SearchRequest
 from retrieval.search.snippets import Needles, snippet
 from retrieval.semantic.questions import NotReady, Question
 from retrieval.semantic.vector_table import as_text
@@ -88,10 +87,8 @@ class SemanticSearch:
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
         """Find the first matches after the position. None if there is no lexeme."""
-        before, filters = self.position, self.prepared.filters
-        if before.at is not None:
-            filters = filters.as_of(newest=before.newest, size=before.size, at=before.at)
-        here = replace(self, prepared=replace(self.prepared, filters=filters))
+        before = self.position
+        here = replace(self, prepared=replace(self.prepared, filters=self.prepared.filters.as_of(before)))
         refused = ""
         try:
             near, is_partial = here.nearest()
@@ -105,7 +102,7 @@ class SemanticSearch:
         best = self._in_order(near, found)
         given = _places_given(best, before)
         behind = best[given:]
-        then = Position(newest=filters.newest, size=filters.size, at=filters.at or self.prepared.at)
+        then = here.prepared.first_page
         shown = here.rows_of_page(behind[: self.limit], near, found)
         last = found or Found((), lambda place: then)
         return replace(

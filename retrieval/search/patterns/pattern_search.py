@@ -13,10 +13,10 @@ from django.db import DataError
 
 from conversations.errors import Invalid
 from conversations.sql import bigint, bound, load, rows_as_planned
-from retrieval.search.filters import MESSAGES, Filters, Key, Searchable, key_values
-from retrieval.search.page import Found, FoundRow, Position
+from retrieval.search.filters import MESSAGES, Filters, Searchable, key_values
 from retrieval.search.patterns.pattern_translation import Pattern, pattern_error
 from retrieval.search.prepare import Deadline
+from retrieval.search.request import Found, FoundRow, Key, Position
 from retrieval.search.snippets import WIDTH, around
 
 _SQL = load("retrieval/search/patterns.sql")

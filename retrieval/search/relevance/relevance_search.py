@@ -10,7 +10,6 @@ from typing import Any
 
 from conversations.sql import array, load, rows
 from retrieval.search.filters import MESSAGES, SUMMARIES, Filters, Searchable
-from retrieval.search.page import BEGINNING, Found, FoundRow, Position
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
@@ -24,6 +23,7 @@ from retrieval.search.relevance.ranking import (
     conversation_of,
     seq_of,
 )
+from retrieval.search.request import BEGINNING, Found, FoundRow, Position
 from retrieval.search.snippets import best_passage, only_listed
 
 _SQL = load("retrieval/search/relevance.sql")
@@ -77,9 +77,8 @@ class RelevanceSearch:
 
         These are texts with every word if there are at least A_HANDFUL of them, and otherwise texts with any word.
         """
-        before, filters, parsed = self.position, self.prepared.filters, queries[0]
-        if before.at is not None:
-            filters = filters.as_of(newest=before.newest, size=before.size, at=before.at)
+        before, parsed = self.position, queries[0]
+        filters = self.prepared.filters.as_of(before)
         prepared = replace(self.prepared, filters=filters)
         dates = dates_in(parsed.text)
         most, promising = _RANKED + self.wanted, _PROMISING + 3 * self.wanted
@@ -108,7 +107,7 @@ class RelevanceSearch:
         ).of(found)
         given = 0 if before.key is None else ranking.places_given(best, *before.key)
         behind = best[given:]
-        then = Position(newest=filters.newest, size=filters.size, at=filters.at or prepared.at)
+        then = prepared.first_page
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
         is_last_of_some = len(behind) < self.limit and any(each.is_cut for each in found)
         present = _present(query, found)
