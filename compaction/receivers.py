@@ -1,4 +1,4 @@
-"""Signal handlers: request jobs after appends, and wake workers for due work."""
+"""Signal handlers: request jobs after appends."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import structlog
 from django.dispatch import receiver
 
 from compaction.background import jobs
-from compaction.background.jobs import job_due
-from compaction.history.history_jobs import history_due
-from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
-from compaction.tasks import carry_out_plan, compact_conversation, make_history
 from compaction.types import Reason
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.signals import messages_appended
 from conversations.types import AppendedMessage, Counters
-from conversations.work.queue import wake
-
-logger = structlog.get_logger(__name__)
 
 # While the pressure lasts, a job is requested again after this many messages, in case the first job has ended without
 # relieving the pressure. The sweep also requests one within a minute.
@@ -59,18 +51,3 @@ def _before(counters: Counters, messages: Sequence[AppendedMessage]) -> Counters
         active_messages=counters.active_messages - len(tokens),
         active_tokens=counters.active_tokens - sum(tokens),
     )
-
-
-@receiver(job_due)
-def wake_a_worker(*, job_id: int, delay_seconds: float, **_: object) -> None:
-    wake(compact_conversation, job_id=job_id, delay_seconds=delay_seconds)
-
-
-@receiver(plan_due)
-def wake_a_worker_for_a_plan(*, plan_id: str, delay_seconds: float, **_: object) -> None:
-    wake(carry_out_plan, plan_id=plan_id, delay_seconds=delay_seconds)
-
-
-@receiver(history_due)
-def wake_a_worker_for_history(*, job_id: int, delay_seconds: float, **_: object) -> None:
-    wake(make_history, job_id=job_id, delay_seconds=delay_seconds)

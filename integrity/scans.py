@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
 from django.db import OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
-from django.dispatch import Signal
 from django.utils import timezone
 
 from conversations.errors import NotFound
@@ -22,6 +22,7 @@ from conversations.models import Conversation, Workspace
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
+from conversations.work import queue
 from conversations.work.queue import Lease, WorkQueue
 from integrity import reports
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
@@ -39,13 +40,11 @@ LONGEST_REST_SECONDS = 60.0
 # The maximum number of reports, and also of scans, that one sweep deletes.
 MOST_DELETED = 100
 
-# Sent when a scan can be claimed, now or after a delay. sender=None, scan_id: int, delay_seconds: float
-scan_due = Signal()
-
 
 def wake(scan_id: int, delay_seconds: float) -> None:
     """Wake a worker for the scan after a delay."""
-    scan_due.send(sender=None, scan_id=scan_id, delay_seconds=delay_seconds)
+    given = {"scan_id": scan_id, "request_id": structlog.contextvars.get_contextvars().get("request_id", "")}
+    queue.wake("integrity.tasks.scan_conversations", delay_seconds=delay_seconds, **given)
 
 
 QUEUE = WorkQueue(rows=IntegrityScan.objects.all, wake=wake, first_backoff_seconds=10.0, longest_backoff_seconds=3600.0)

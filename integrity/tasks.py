@@ -6,15 +6,13 @@ Scans are stored as rows, and a task only wakes a worker. If a wake-up is lost, 
 from __future__ import annotations
 
 import structlog
-from django.dispatch import receiver
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
-from conversations.work.queue import wake
 from integrity.anchors.anchoring import AnchorService
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from integrity.scans import ScanWorker, scan_due
+from integrity.scans import ScanWorker
 
 
 @db_task(queue="maintenance")
@@ -22,12 +20,6 @@ def scan_conversations(*, scan_id: int, request_id: str = "") -> None:
     # Log lines and later wake-ups have the id of the request that started the scan.
     with structlog.contextvars.bound_contextvars(scan_id=scan_id, request_id=request_id):
         ScanWorker.from_settings().work(scan_id=scan_id)
-
-
-@receiver(scan_due)
-def wake_a_worker(*, scan_id: int, delay_seconds: float, **_: object) -> None:
-    request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-    wake(scan_conversations, scan_id=scan_id, request_id=request_id, delay_seconds=delay_seconds)
 
 
 @db_periodic_task(crontab(minute="*"), queue="maintenance")

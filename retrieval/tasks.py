@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from django.dispatch import receiver
 from django_huey import db_periodic_task, db_task
 from huey import crontab
 
-from conversations.work.queue import wake
-from retrieval.map.item_queue import map_due
 from retrieval.map.map_worker import MapWorker
-from retrieval.semantic.embedders import embedding_due
 from retrieval.semantic.embedding_worker import EmbeddingWorker
 
 
@@ -24,11 +20,6 @@ def sweep_map_runs() -> None:
     MapWorker.from_settings().sweep()
 
 
-@receiver(map_due)
-def wake_a_worker_for_map_runs(*, delay_seconds: float, **_: object) -> None:
-    wake(work_on_map_runs, delay_seconds=delay_seconds)
-
-
 @db_task(queue="maintenance")
 def embed_messages() -> None:
     EmbeddingWorker.from_settings().work()
@@ -38,8 +29,3 @@ def embed_messages() -> None:
 def sweep_embeddings() -> None:
     """Embed new messages, if an embedder is set up."""
     EmbeddingWorker.from_settings().sweep()
-
-
-@receiver(embedding_due)
-def wake_a_worker_for_embedding(*, delay_seconds: float, **_: object) -> None:
-    wake(embed_messages, delay_seconds=delay_seconds)

@@ -8,17 +8,14 @@ import structlog
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Now
-from django.dispatch import Signal
 
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
 from compaction.types import CompactionDecision, JobState, Outcome, Reason
 from conversations import sql
 from conversations.models import Conversation
+from conversations.work import queue
 from conversations.work.queue import Lease, WorkQueue, WorkState
-
-# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
-job_due = Signal()
 
 # This statement runs at every append under pressure, so it writes nothing if a job is queued already.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
@@ -26,7 +23,7 @@ _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
 
 def wake(job_id: int, delay_seconds: float) -> None:
     """Send a worker to the job, after a delay."""
-    job_due.send(sender=None, job_id=job_id, delay_seconds=delay_seconds)
+    queue.wake("compaction.tasks.compact_conversation", job_id=job_id, delay_seconds=delay_seconds)
 
 
 class JobLease(Lease[CompactionJob]):

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
-from django.dispatch import Signal
 
 from compaction.history.models import HistoryJob
 from compaction.history.types import HistoryReason
 from compaction.types import JobState
 from conversations import sql
+from conversations.work import queue
 from conversations.work.queue import Lease, WorkQueue, WorkState
-
-# A job can be claimed, now or after a delay. sender=None, job_id: int, delay_seconds: float
-history_due = Signal()
 
 _REQUEST = sql.load("compaction/history.sql")["request_history_job"]
 
 
 def wake(job_id: int, delay_seconds: float) -> None:
     """Send a worker to the job, after a delay."""
-    history_due.send(sender=None, job_id=job_id, delay_seconds=delay_seconds)
+    queue.wake("compaction.tasks.make_history", job_id=job_id, delay_seconds=delay_seconds)
 
 
 class HistoryLease(Lease[HistoryJob]):

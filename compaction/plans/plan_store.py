@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from django.db import transaction
-from django.dispatch import Signal
 from django.utils import timezone
 from pydantic import TypeAdapter
 
@@ -29,10 +28,8 @@ from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
 from conversations.store.pages import after_row
+from conversations.work import queue
 from conversations.work.queue import BUSY_DELAY_SECONDS
-
-# A plan waits for its execution, now or after a delay. sender=None, plan_id: str, delay_seconds: float
-plan_due = Signal()
 
 # Reads the steps of a plan from its row.
 _STEPS = TypeAdapter(tuple[PlannedStep, ...]).validate_python
@@ -123,7 +120,7 @@ class CompactionPlans:
         # The reason of an earlier refusal may be gone.
         plan.requested_at, plan.refusal = timezone.now(), ""
         plan.save(update_fields=["requested_at", "refusal"])
-        plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
+        _wake(plan_id)
         return _outline(plan)
 
     def execute_queued(self, *, plan_id: str) -> None:
@@ -137,7 +134,7 @@ class CompactionPlans:
         try:
             self.execute_plan(plan_id=plan_id)
         except ConversationBusy:
-            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=BUSY_DELAY_SECONDS)
+            _wake(plan_id, BUSY_DELAY_SECONDS)
         except Conflict as refusal:
             waiting.update(refusal=refusal.code)
         except Exception as failure:
@@ -148,7 +145,7 @@ class CompactionPlans:
     def sweep(self) -> None:
         """Wake a worker for every queued plan, such as one whose wake-up was lost."""
         for plan_id in CompactionPlan.objects.waiting().order_by("requested_at").values_list("plan_id", flat=True):
-            plan_due.send(sender=None, plan_id=plan_id, delay_seconds=0.0)
+            _wake(plan_id)
 
     def _find(self, plan_id: str) -> CompactionPlan:
         plans = self.scope.narrow(CompactionPlan.objects.all())
@@ -203,6 +200,10 @@ class CompactionPlans:
     def _estimate(self, name: str, steps: Sequence[PlannedStep]) -> Estimate:
         calls_model = name in MODELS
         return estimate(steps, calls_model=calls_model, prices=self.models.prices(name) if calls_model else None)
+
+
+def _wake(plan_id: str, delay_seconds: float = 0.0) -> None:
+    queue.wake("compaction.tasks.carry_out_plan", plan_id=plan_id, delay_seconds=delay_seconds)
 
 
 def _follow_plan(run: Run, execution: PlanExecution) -> Outcome:

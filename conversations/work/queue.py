@@ -22,6 +22,7 @@ from django.db.models import Exists, F, Q, QuerySet, Window
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now, RowNumber
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from conversations.errors import Conflict
 
@@ -239,11 +240,12 @@ def _from_now(seconds: float) -> Combinable:
     return Now() + timedelta(seconds=seconds)
 
 
-def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
+def wake(task: str, *, delay_seconds: float, **given: Any) -> None:
     """Enqueue a task when the transaction is committed, to run after a delay.
 
-    A failure is only logged: the row is committed, and the room's periodic sweep wakes a worker later. If it raised, a
-    committed append would look failed and be sent again.
+    `task` is its dotted path, because tasks import the services that wake them. A failure is only logged: the row is
+    committed, and the room's periodic sweep wakes a worker later. Otherwise a committed append would look failed
+    and be sent again.
     """
     transaction.on_commit(partial(_enqueue, task, given, delay_seconds))
 
@@ -251,12 +253,13 @@ def wake(task: Any, *, delay_seconds: float, **given: Any) -> None:
 _asleep_until = 0.0
 
 
-def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
+def _enqueue(path: str, given: dict[str, Any], delay_seconds: float) -> None:
     global _asleep_until
     if time.monotonic() < _asleep_until:
         return
     for is_last in (False, True):
         try:
+            task = import_string(path)
             if delay_seconds > 0:
                 task.schedule(kwargs=given, delay=delay_seconds)
             else:

@@ -14,21 +14,18 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
-from django.dispatch import Signal
 
 from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from conversations import sql
 from conversations.content.lossless_values import storable
 from conversations.store.pages import MOST_PAGE_BYTES
 from conversations.store.withheld import is_quarantined
+from conversations.work import queue
 from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
-
-# Sent when items of any run may be due. sender=None, delay_seconds: float
-map_due = Signal()
 
 OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
 # An item fails after this many consecutive calls without an answer, because otherwise its run might never end.
@@ -39,7 +36,7 @@ STATEMENTS = sql.load("retrieval/map/statements.sql")
 
 def wake_workers(delay_seconds: float = 0.0) -> None:
     """Wake a worker for map runs after a delay."""
-    map_due.send(sender=None, delay_seconds=delay_seconds)
+    queue.wake("retrieval.tasks.work_on_map_runs", delay_seconds=delay_seconds)
 
 
 def _no_wake_up(item_id: int, delay_seconds: float) -> None:

@@ -13,7 +13,6 @@ import structlog
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from django.dispatch import Signal
 
 from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import (
@@ -28,6 +27,7 @@ from compaction.llm.guards import Guard
 from compaction.llm.types import Misconfigured, ModelFailed
 from conversations.errors import Invalid, NotFound, Unavailable
 from conversations.sql import load, rows
+from conversations.work import queue
 from conversations.work.queue import WorkState
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderRecord, EmbedderState, IndexState, SemanticStatus
@@ -35,15 +35,17 @@ from retrieval.semantic.vector_table import WIDEST, VectorTable, pgvector_versio
 
 logger = structlog.get_logger(__name__)
 
-# Sent when conversations are to be embedded. sender=None, delay_seconds: float
-embedding_due = Signal()
-
 PROGRESS = load("retrieval/semantic/progress.sql")
 # The share of the spending limit that background work may use. The rest is reserved for questions.
 SHARE_OF_BACKGROUND = 0.8
 # The status lists at most this many refused passages.
 MOST_REFUSALS = 5
 PROBE = "What was said about the port of the database?"
+
+
+def wake_workers(delay_seconds: float = 0.0) -> None:
+    """Wake a worker for embedding after a delay."""
+    queue.wake("retrieval.tasks.embed_messages", delay_seconds=delay_seconds)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Embedders:
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
             VectorTable.of(embedder).try_again()
             rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
-        embedding_due.send(sender=None, delay_seconds=0.0)
+        wake_workers()
         return self.status()
 
     def drop(self, *, embedder_id: int) -> SemanticStatus:

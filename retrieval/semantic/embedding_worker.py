@@ -22,7 +22,7 @@ from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from compaction.llm.types import BadAnswer, ContextLength, Denied, ModelFailed, Refused
 from conversations.sql import array, rows, texts
 from conversations.work.queue import Lease, LeaseLost, WorkQueue
-from retrieval.semantic.embedders import PROBE, PROGRESS, Embedders, embedding_due, passages_client
+from retrieval.semantic.embedders import PROBE, PROGRESS, Embedders, passages_client, wake_workers
 from retrieval.semantic.message_passages import passages_of
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.vector_table import StoredPassage, TextOfMessage, VectorTable
@@ -83,7 +83,7 @@ class EmbeddingWorker:
             _at_work.release()
         delays = [*paused.values(), *self._seconds_to_next(self._at_work_but(paused))]
         if delays:
-            embedding_due.send(sender=None, delay_seconds=min(delays))
+            wake_workers(min(delays))
 
     @property
     def _embedders(self) -> Embedders:
@@ -128,7 +128,7 @@ def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
 
 
 def _no_wake_up(job_id: int, delay_seconds: float) -> None:
-    """Do nothing for a single conversation: `embedding_due` wakes a worker for all."""
+    """Do nothing for a single conversation: `wake_workers` wakes a worker for all."""
 
 
 @dataclass(frozen=True)

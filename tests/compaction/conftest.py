@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compaction.background.jobs import job_due
 from compaction.engine import CompactionEngine
-from compaction.plans.plan_store import plan_due
 from compaction.policy import CompactionPolicy
 from tests.compaction.model_settings import Clock, Worker, models
 
@@ -30,15 +28,13 @@ def worker(db: None) -> Callable[..., Worker]:
 
 
 @pytest.fixture
-def wake_ups() -> Iterator[list[tuple[int | str | None, float]]]:
+def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | str, float]]:
     """The wake-ups that were sent: job or plan, and delay."""
-    heard: list[tuple[int | str | None, float]] = []
+    heard: list[tuple[int | str, float]] = []
 
-    def hear(*, delay_seconds: float, job_id: int | None = None, plan_id: str | None = None, **_: object) -> None:
-        heard.append((job_id or plan_id, delay_seconds))
+    def hear(task: str, *, delay_seconds: float, **given: int | str) -> None:
+        [key] = given.values()
+        heard.append((key, delay_seconds))
 
-    for due in (job_due, plan_due):
-        due.connect(hear)
-    yield heard
-    for due in (job_due, plan_due):
-        due.disconnect(hear)
+    monkeypatch.setattr("conversations.work.queue.wake", hear)
+    return heard

@@ -17,7 +17,6 @@ from django.utils import timezone
 from django_huey import get_queue
 
 from compaction.background import jobs
-from compaction.background.jobs import job_due
 from compaction.background.worker import CompactionWorker
 from compaction.models import CompactionJob
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
@@ -25,8 +24,8 @@ from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
 from conversations.models import Summary
 from conversations.types import NewMessage, Role
-from conversations.work.queue import MAX_ATTEMPTS, wake
-from integrity.scans import scan_due
+from conversations.work.queue import MAX_ATTEMPTS
+from integrity import scans
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store
 from tests.flows.processes import wait_until
@@ -112,16 +111,14 @@ def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(commi
     assert (job.state, job.attempts, Summary.objects.exists()) == (JobState.DONE, 1, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "due", "row"), [("compaction", job_due, {"job_id": 1}), ("maintenance", scan_due, {"scan_id": 1})]
-)
-def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db, name, due, row):
+@pytest.mark.parametrize(("name", "work"), [("compaction", jobs), ("maintenance", scans)])
+def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db, name, work):
     queue = get_queue(name)
     waiting = queue.pending_count()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [queue.storage.conn.info.backend_pid])
 
-    due.send(sender=None, delay_seconds=0.0, **row)
+    work.wake(1, 0.0)
 
     assert queue.pending_count() == waiting + 1
 
@@ -142,13 +139,14 @@ def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(com
 def test_after_a_failed_wake_up_none_is_tried_for_a_while(monkeypatch, django_capture_on_commit_callbacks, db):
     monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     task = Mock(side_effect=ConnectionError)
+    monkeypatch.setattr("compaction.tasks.compact_conversation", task)
 
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(3):
-            wake(task, job_id=1, delay_seconds=0.0)
+            jobs.wake(1, 0.0)
     monkeypatch.setattr("conversations.work.queue._asleep_until", time.monotonic())
     with django_capture_on_commit_callbacks(execute=True):
-        wake(task, job_id=2, delay_seconds=0.0)
+        jobs.wake(2, 0.0)
 
     assert [call.kwargs["job_id"] for call in task.call_args_list] == [1, 1, 2, 2]
 
@@ -157,10 +155,11 @@ def test_after_a_failed_wake_up_none_is_tried_for_a_while(monkeypatch, django_ca
 def test_a_wake_up_that_has_timed_out_is_not_tried_again(monkeypatch, django_capture_on_commit_callbacks, db, timeout):
     monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     task = Mock(side_effect=timeout)
+    monkeypatch.setattr("compaction.tasks.compact_conversation", task)
 
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(2):
-            wake(task, job_id=1, delay_seconds=0.0)
+            jobs.wake(1, 0.0)
 
     assert task.call_count == 1
 

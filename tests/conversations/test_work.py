@@ -44,8 +44,7 @@ def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def wake(task: object, *, delay_seconds: float, **_: object) -> None:
         delays.append(delay_seconds)
 
-    monkeypatch.setattr("compaction.receivers.wake", wake)
-    monkeypatch.setattr("integrity.tasks.wake", wake)
+    monkeypatch.setattr("conversations.work.queue.wake", wake)
     return delays
 
 
