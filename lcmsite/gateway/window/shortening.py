@@ -37,36 +37,32 @@ class Parts:
 
 def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, counter: RequestCounter) -> Parts | None:
     """Divide a request by a cut; None if the cut belongs to another history."""
-    entries = request.entries
-    start = _start_of(entries, cut)
+    opening_end = opening_of(request.entries).stop if cut.opening_seq else 0
+    start = _start_of(request.entries, cut, opening_end)
     if start is None:
         return None
-    opening = [index for index in opening_of(entries) if index < start and cut.opening_seq]
-    pinned = [
-        index for index in range(len(opening), start)
-        if entries[index].seq in cut.pinned_seqs and entries[index].kind is Kind.QUESTION
-    ]  # fmt: skip
-    if {entries[index].seq for index in pinned} != set(cut.pinned_seqs):
+    before, behind = request.entries[:start], request.entries[start:]
+    pinned = tuple(
+        entry for entry in before[opening_end:] if entry.seq in cut.pinned_seqs and entry.kind is Kind.QUESTION
+    )
+    if {entry.seq for entry in pinned} != set(cut.pinned_seqs):
         return None
-    kept_indexes = {*opening, *pinned}
-    before = range(start)
     most = cut.most_result_tokens
     results = tuple(
         entry if most is None or entry.seq is None or entry.seq > cut.made_at_seq else shorten_entry(entry, most)
-        for entry in entries[start:]
+        for entry in behind
     )
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
-    tail = results if keeps_thoughts else _without_thoughts(results, through_seq=cut.made_at_seq, counter=counter)
     return Parts(
-        before=entries[:start],
-        opening=tuple(entries[index] for index in opening if entries[index].kind is not Kind.SYSTEM),
-        system=tuple(entries[index] for index in before if entries[index].kind is Kind.SYSTEM),
+        before=before,
+        opening=tuple(entry for entry in before[:opening_end] if entry.kind is not Kind.SYSTEM),
+        system=tuple(entry for entry in before if entry.kind is Kind.SYSTEM),
         left_out=tuple(
-            entries[index] for index in before if index not in kept_indexes and entries[index].kind is not Kind.SYSTEM
+            entry for entry in before[opening_end:] if entry.kind is not Kind.SYSTEM and entry not in pinned
         ),
-        pinned=tuple(entries[index] for index in pinned),
-        tail=tail,
-        results_shortened=sum(new is not old for new, old in zip(results, entries[start:], strict=True)),
+        pinned=pinned,
+        tail=results if keeps_thoughts else _without_thoughts(results, through_seq=cut.made_at_seq, counter=counter),
+        results_shortened=sum(new is not old for new, old in zip(results, behind, strict=True)),
     )
 
 
@@ -122,14 +118,11 @@ def _blocks(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _start_of(entries: Sequence[Entry], cut: Cut) -> int | None:
+def _start_of(entries: Sequence[Entry], cut: Cut, opening_end: int) -> int | None:
     """Return the index at which the tail begins; None if the cut does not apply."""
-    behind_opening = opening_of(entries).stop if cut.opening_seq else 0
     if cut.first_seq is None:
-        return behind_opening
-    indexes = range(behind_opening, len(entries))
-    fitting = (index for index in indexes if entries[index].seq == cut.first_seq)
-    return next(fitting, None)
+        return opening_end
+    return next((at for at in range(opening_end, len(entries)) if entries[at].seq == cut.first_seq), None)
 
 
 def _without_thoughts(entries: Sequence[Entry], *, through_seq: int, counter: RequestCounter) -> tuple[Entry, ...]:

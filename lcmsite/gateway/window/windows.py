@@ -19,7 +19,7 @@ from lcmsite.connections import closing_connections
 from lcmsite.gateway.lookups.offering import with_tools
 from lcmsite.gateway.recording.exchange import Exchange
 from lcmsite.gateway.recording.recorder import Recorded, Recorder, bounded_transaction
-from lcmsite.gateway.surfaces import Surface, Task
+from lcmsite.gateway.surfaces import Task
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.stored_memory import COMPACTION_SECONDS, StoredMemory
 from lcmsite.gateway.window.types import Assembled
@@ -37,11 +37,10 @@ _THREADS = ThreadPoolExecutor(4, thread_name_prefix="assemble")
 
 def assemble_request(
     scope: Scope,
-    *,
+    exchange: Exchange,
     conversation_id: int,
-    surface: Surface,
-    body: bytes,
     seqs: Mapping[int, int],
+    *,
     is_trial: bool,
     with_lookups: bool,
 ) -> Assembled:
@@ -53,23 +52,32 @@ def assemble_request(
     engine = CompactionEngine.from_settings(scope)
     with bounded_transaction():
         conversation = scope.conversation(conversation_id)
-    memory = StoredMemory(conversation, engine)
     window = engine.policy.overridden(conversation.overrides).model_token_budget
-    offered_body = with_tools(surface, body) if with_lookups else None
+    memory, counter = StoredMemory(conversation, engine), RequestCounter(engine.store.tokens)
+    offered_body = with_tools(exchange.surface, exchange.body) if with_lookups else None
     reserved_tokens = window // _LOOKUPS_PART if offered_body else 0
-    assembler = WindowAssembler(conversation.pk, memory, RequestCounter(engine.store.tokens))
-    assembled = assembler.assemble(
-        surface=surface,
-        body=body,
+    assembled = WindowAssembler(conversation_id, memory, counter, window, is_trial).assemble(
+        surface=exchange.surface,
+        body=exchange.body,
         seqs=[seqs.get(index) for index in range(max(seqs, default=-1) + 1)],
-        window=window,
-        is_trial=is_trial,
         offered_body=offered_body,
         reserved_tokens=reserved_tokens,
     )
-    assembled = replace(assembled, lookup_room=reserved_tokens)
-    _log(conversation_id, assembled, is_trial=is_trial)
-    return assembled
+    if assembled.shorter is not None:
+        logger.info(
+            "gateway_assembled",
+            conversation_id=conversation_id,
+            is_trial=is_trial,
+            window=window,
+            tokens_in=assembled.tokens_in,
+            tokens_out=assembled.tokens_out,
+            left_out=assembled.shorter.left_out,
+            results_shortened=assembled.shorter.results_shortened,
+            summaries=len(assembled.summary_ids),
+            is_new_cut=assembled.is_new_cut,
+            is_over=assembled.is_over,
+        )
+    return replace(assembled, lookup_room=reserved_tokens)
 
 
 async def assemble_recorded(
@@ -80,13 +88,7 @@ async def assemble_recorded(
         return None
     return await _run_in_thread(
         lambda scope: assemble_request(
-            scope,
-            conversation_id=recorded.conversation_id,
-            surface=exchange.surface,
-            body=exchange.body,
-            seqs=recorded.seqs,
-            is_trial=is_trial,
-            with_lookups=with_lookups,
+            scope, exchange, recorded.conversation_id, recorded.seqs, is_trial=is_trial, with_lookups=with_lookups
         ),
         exchange,
     )
@@ -100,15 +102,7 @@ async def assemble_count_request(exchange: Exchange, *, with_lookups: bool) -> A
             known = Recorder.from_settings(scope).find_seqs(exchange)
         if known is None:
             return None
-        return assemble_request(
-            scope,
-            conversation_id=known[0],
-            surface=exchange.surface,
-            body=exchange.body,
-            seqs=known[1],
-            is_trial=True,
-            with_lookups=with_lookups,
-        )
+        return assemble_request(scope, exchange, *known, is_trial=True, with_lookups=with_lookups)
 
     return await _run_in_thread(assemble, exchange)
 
@@ -139,21 +133,3 @@ def header_values(assembled: Assembled, *, is_trial: bool) -> dict[str, object]:
         "tokens-out": assembled.tokens_out,
         "summaries": len(assembled.summary_ids),
     }
-
-
-def _log(conversation_id: int, assembled: Assembled, *, is_trial: bool) -> None:
-    if assembled.shorter is None:
-        return
-    logger.info(
-        "gateway_assembled",
-        conversation_id=conversation_id,
-        is_trial=is_trial,
-        window=assembled.window,
-        tokens_in=assembled.tokens_in,
-        tokens_out=assembled.tokens_out,
-        left_out=assembled.shorter.left_out,
-        results_shortened=assembled.shorter.results_shortened,
-        summaries=len(assembled.summary_ids),
-        is_new_cut=assembled.is_new_cut,
-        is_over=assembled.is_over,
-    )

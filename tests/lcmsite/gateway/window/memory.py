@@ -55,8 +55,8 @@ class Kept:
             first += 10
 
 
-def assembler_of(memory: Kept) -> WindowAssembler:
-    return WindowAssembler(7, memory, COUNTER)
+def assembler_of(memory: Kept, *, window: int, is_trial: bool = False) -> WindowAssembler:
+    return WindowAssembler(7, memory, COUNTER, window, is_trial)
 
 
 def assembled(
@@ -64,12 +64,10 @@ def assembled(
 ) -> Assembled:
     memory.newest = len(wire.entries)
     body = wire.body(**more)
-    return assembler_of(memory).assemble(
+    return assembler_of(memory, window=window, is_trial=is_trial).assemble(
         surface=wire.surface,
         body=body,
         seqs=wire.seqs(),
-        window=window,
-        is_trial=is_trial,
         offered_body=with_tools(wire.surface, body) if has_lookups else None,
     )
 

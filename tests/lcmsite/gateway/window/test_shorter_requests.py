@@ -72,7 +72,7 @@ def test_history_that_the_vendor_has_compacted_is_left_alone() -> None:
     "body", [b"", b"[]", b'{"messages": 7}', b'{"messages": [], "messages": []}', b"\xff", b"[" * 9_999]
 )
 def test_what_cannot_be_read_goes_through(body: bytes) -> None:
-    result = assembler_of(Kept()).assemble(surface=Surface.CHAT, body=body, seqs=(), window=3_000)
+    result = assembler_of(Kept(), window=3_000).assemble(surface=Surface.CHAT, body=body, seqs=())
 
     assert result.untouched is Untouched.UNREADABLE
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_goes_through(body: bytes) -> None:
 def test_what_is_not_stored_is_not_left_out() -> None:
     wire = a_long_wire()
 
-    result = assembler_of(Kept()).assemble(surface=wire.surface, body=wire.body(), seqs=[1, 2, 3], window=3_000)
+    result = assembler_of(Kept(), window=3_000).assemble(surface=wire.surface, body=wire.body(), seqs=[1, 2, 3])
 
     assert result.untouched is Untouched.NOT_STORED
 
@@ -190,7 +190,7 @@ def test_an_edit_before_the_cut_makes_another_cut() -> None:
     assembled(wire, memory, window=3_000)
 
     seqs = [1, *range(500, 500 + len(wire.entries) - 1)]
-    result = assembler_of(memory).assemble(surface=wire.surface, body=wire.body(), seqs=seqs, window=3_000)
+    result = assembler_of(memory, window=3_000).assemble(surface=wire.surface, body=wire.body(), seqs=seqs)
 
     assert result.is_new_cut
 

@@ -38,7 +38,7 @@ def test_every_request_fits_is_valid_and_keeps_the_turn(surface: Surface, turns:
         check_request(surface, result.shorter.body)
         _check_turn_under_way(entries_of(surface, result.shorter.body), entries_of(surface, wire.body()), result)
         _check_rest(shorter, read(wire, wire.body()), result)
-        twice = assembler_of(Kept()).assemble(surface=surface, body=result.shorter.body, seqs=(), window=WINDOW)
+        twice = assembler_of(Kept(), window=WINDOW).assemble(surface=surface, body=result.shorter.body, seqs=())
         assert twice.untouched is Untouched.FITS
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.windows import assemble_request
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
+from tests.lcmsite.gateway.sessions import an_exchange
 from tests.lcmsite.gateway.window.checking import entries_of
 from tests.lcmsite.gateway.window.wire import Step, Wire
 
@@ -43,14 +45,9 @@ class Agent:
             messages = [each.message for each in new]
             appended = self.store.append_messages(conversation_id=self.conversation_id, messages=messages)
             self.seqs |= {each.index: row.seq for each, row in zip(new, appended.messages, strict=True)}
+        exchange = replace(an_exchange(self.wire.surface, {}), body=body)
         result = assemble_request(
-            self.scope,
-            conversation_id=self.conversation_id,
-            surface=self.wire.surface,
-            body=body,
-            seqs=self.seqs,
-            is_trial=False,
-            with_lookups=False,
+            self.scope, exchange, self.conversation_id, self.seqs, is_trial=False, with_lookups=False
         )
         return body if result.shorter is None else result.shorter.body, result
 
