@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 import httpx2
@@ -90,28 +89,6 @@ class Watcher:
 
     def on_chunk(self, piece: bytes) -> None:
         """Called with each chunk of the body, once it has been sent to the client."""
-
-
-@asynccontextmanager
-async def open_upstream(
-    client: httpx2.AsyncClient,
-    *,
-    method: str,
-    url: str,
-    query: bytes,
-    headers: Sequence[Header],
-    body: bytes | AsyncIterator[bytes],
-) -> AsyncIterator[httpx2.Response]:
-    """Send a request and yield the open response. Raises httpx2.HTTPError on failure."""
-    address = httpx2.URL(url)
-    raw_path = address.raw_path + (b"?" + query if query else b"")
-    request = httpx2.Request(method, address.copy_with(raw_path=raw_path), headers=list(headers), content=body)
-    response = await client.send(request, stream=True)
-    try:
-        yield response
-    finally:
-        # Close it even if this task is cancelled: otherwise the vendor keeps generating for a client that has left.
-        await asyncio.shield(response.aclose())
 
 
 def headers_for_client(response: httpx2.Response, *, is_rewritten: bool = False) -> list[Header]:

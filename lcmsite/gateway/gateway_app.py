@@ -138,8 +138,15 @@ class Gateway:
         if problem is INTERNAL:
             logger.error("gateway_failed", exc_info=error)
         surface, _ = surface_of(scope["method"], scope["raw_path"].decode("latin-1")) or (None, None)
-        status, headers, body = _refusal(problem, surface)
-        await _send_answer(send, 502 if isinstance(error, UpstreamFailed) else status, headers, body)
+        body = json.dumps(_refusal(problem, surface)).encode()
+        given = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **{name.lower(): value for name, value in problem.headers.items() if name != "WWW-Authenticate"},
+            "x-lcm-status": f"refused; reason={problem.code}",
+        }
+        headers = [(name.encode(), value.encode()) for name, value in given.items()]
+        await _send_answer(send, 502 if isinstance(error, UpstreamFailed) else problem.status, headers, body)
 
     async def _look_up_caller(self, key_hash: bytes) -> Caller | None:
         """Return the caller that a key belongs to; None if it cannot be looked up now.
@@ -200,23 +207,13 @@ def application() -> Gateway:
     return Gateway.from_settings()
 
 
-def _refusal(problem: Problem, surface: Surface | None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return status, headers and body of an error, in the form of the vendor's API."""
-    body: Mapping[str, Any]
-    status = problem.status
+def _refusal(problem: Problem, surface: Surface | None) -> Mapping[str, Any]:
+    """Return an error in the form of the vendor's API, or of LCM's own."""
+    if surface is None:
+        return problem.as_json()
+    status, message = problem.status, f"LCM gateway: {problem.detail}"
     if surface is Surface.MESSAGES:
         kind = _ANTHROPIC_TYPES.get(status, "api_error")
-        body = {"type": "error", "error": {"type": kind, "message": f"LCM gateway: {problem.detail}"}}
-    elif surface is not None:
-        kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-        body = {
-            "error": {"message": f"LCM gateway: {problem.detail}", "type": kind, "param": None, "code": problem.code}
-        }
-    else:
-        body = problem.as_json()
-    data = json.dumps(body).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
-    headers += [
-        (name.lower().encode(), value.encode()) for name, value in problem.headers.items() if name != "WWW-Authenticate"
-    ]
-    return status, [*headers, (b"x-lcm-status", f"refused; reason={problem.code}".encode())], data
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    kind = _OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": problem.code}}

@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ import structlog
 from conversations.errors import Unavailable
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decode_body, decode_in_steps, decoder_for
-from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream, open_upstream
+from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
@@ -193,22 +193,26 @@ class PassingRequest:
         finally:
             answer.lookups = rounds.journal_entry
 
-    def _open_upstream(
+    @asynccontextmanager
+    async def _open_upstream(
         self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
-    ) -> AbstractAsyncContextManager[httpx2.Response]:
-        return open_upstream(
-            self.client,
-            method=self.scope["method"],
-            url=self.route.url,
-            query=self.scope["query_string"],
-            headers=headers_for_upstream(
-                self.scope["headers"],
-                host=httpx2.URL(self.route.url).netloc,
-                is_read=self.should_record,
-                new_length=len(body) if is_changed and isinstance(body, bytes) else None,
-            ),
-            body=body,
+    ) -> AsyncIterator[httpx2.Response]:
+        """Send the request and yield the open response. Raises httpx2.HTTPError."""
+        url, query = httpx2.URL(self.route.url), self.scope["query_string"]
+        headers = headers_for_upstream(
+            self.scope["headers"],
+            host=url.netloc,
+            is_read=self.should_record,
+            new_length=len(body) if is_changed and isinstance(body, bytes) else None,
         )
+        url = url.copy_with(raw_path=url.raw_path + (b"?" + query if query else b""))
+        request = httpx2.Request(self.scope["method"], url, headers=headers, content=body)
+        response = await self.client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            # Close it even if this task is cancelled: otherwise the vendor keeps generating for a client that has left.
+            await asyncio.shield(response.aclose())
 
     # Headers of the answer
 
