@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _MENTION = """\
 LCM keeps every word of every session here, also of those that were compacted. The tools `lcm_grep`, `lcm_expand` and
 `lcm_timeline` find and open what was said earlier."""
 _SHOWN_OF_KEYS = 8
+_WRITTEN = "written.json"
 
 
 @dataclass(frozen=True)
@@ -55,32 +56,22 @@ class FileChange:
         return text.replace(secret, f"{secret[:_SHOWN_OF_KEYS]}…") if secret else text
 
 
-@dataclass
-class Written:
-    """The record of what LCM wrote into the files of a host (`written.json`)."""
-
-    host: str
-    files: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, host: Host) -> Written:
-        return cls(host.name, host_state.read(host.name, "written.json").get("files", []))
-
-    def row(self, path: str) -> dict[str, Any]:
-        return next((row for row in self.files if row["path"] == path), {})
+def _written(host: Host) -> dict[str, dict[str, Any]]:
+    """Return the record of what LCM wrote into the files of a host, by their paths."""
+    return {row["path"]: row for row in host_state.read(host.name, _WRITTEN).get("files", [])}
 
 
 def changes_for(host: Host, place: Place) -> list[FileChange]:
     """Plan the changes for connecting. Raises Conflict if an entry exists already."""
-    written = Written.of(host)
+    written = _written(host)
     plans = host.files(place)
     if place.is_mentioned and host.instructions:
         plans.append(FilePlan(host.own_folder(place) / host.instructions, [TextBlock(_MENTION, comment="<!--")]))
-    return [_change(str(plan.path), plan.edits, written, key=place.api_key) for plan in plans]
+    return [_change(plan, written.get(str(plan.path), {}), key=place.api_key) for plan in plans]
 
 
-def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -> FileChange:
-    row = written.row(path)
+def _change(plan: FilePlan, row: dict[str, Any], *, key: str) -> FileChange:
+    path, planned = str(plan.path), plan.edits
     before = _bytes_of(path)
     text = _text(path, before)
     recorded = _recorded(row)
@@ -102,19 +93,18 @@ def _change(path: str, planned: Sequence[Edit], written: Written, *, key: str) -
     original = before if is_known else None
     if row:
         is_known = before is not None and _digest(before) == row["sha256"] and row["is_original_known"]
-        original = base64.b64decode(row["original"]) if row["original"] is not None else None
+        original = _original(row)
     mode = host_state.OWNER_ALONE if key in after else None
     return FileChange(path, before, after.encode(), tuple(edits), original, is_known, mode=mode)
 
 
 def undoing(host: Host) -> list[FileChange]:
     """Plan the changes for disconnecting: restore each file, or remove LCM's edits."""
-    return [_undo(row) for row in Written.of(host).files]
+    return [_undo(row) for row in _written(host).values()]
 
 
 def _undo(row: dict[str, Any]) -> FileChange:
-    before = _bytes_of(row["path"])
-    original = base64.b64decode(row["original"]) if row["original"] is not None else None
+    before, original = _bytes_of(row["path"]), _original(row)
     if before is None:
         return FileChange(row["path"], None, None)
     if row["is_original_known"] and _digest(before) == row["sha256"]:
@@ -137,24 +127,24 @@ def make(host: Host, changes: Sequence[FileChange]) -> None:
 
     Raises Conflict if a file has changed since the change was planned.
     """
-    written = Written.of(host)
+    written = _written(host)
     for change in changes:
-        if not change.is_change and written.row(change.path):
+        if not change.is_change and change.path in written:
             continue
         _require_unchanged(change)
         assert change.after is not None
-        row = {
+        earlier = written.pop(change.path, {})
+        written[change.path] = {
             "path": change.path,
             "original": None if change.original is None else base64.b64encode(change.original).decode(),
             "is_original_known": change.is_original_known,
             "sha256": _digest(change.after),
             "edits": [as_plain(edit) for edit in change.edits],
-            "mode": written.row(change.path).get("mode") or _mode_of(Path(change.path)),
-            "made": written.row(change.path).get("made") or _missing_folders(change.path),
+            "mode": earlier.get("mode") or _mode_of(Path(change.path)),
+            "made": earlier.get("made") or _missing_folders(change.path),
         }
-        written.files = [each for each in written.files if each["path"] != change.path] + [row]
         # Record the edits before writing them: undoing an edit that was recorded but not written does no harm.
-        host_state.write(host.name, "written.json", {"files": written.files})
+        host_state.write(host.name, _WRITTEN, {"files": list(written.values())})
         if change.is_change:
             _replace(change.path, change.after, change.mode)
 
@@ -164,7 +154,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
 
     Records of files with entries left in them are kept. Raises Conflict as `make` does, before any state is removed.
     """
-    written = Written.of(host)
+    written = _written(host)
     for change in changes:
         if not change.is_change:
             continue
@@ -174,13 +164,13 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
         else:
             # Follow a symbolic link, as when writing.
             Path(change.path).resolve().unlink()
-    made = {Path(folder) for row in written.files for folder in row["made"]}
+    made = {Path(folder) for row in written.values() for folder in row["made"]}
     for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    left = {change.path for change in changes if change.left}
+    left = [written[change.path] for change in changes if change.left]
     if left:
-        host_state.write(host.name, "written.json", {"files": [row for row in written.files if row["path"] in left]})
+        host_state.write(host.name, _WRITTEN, {"files": left})
         host_state.forget(host.name, "connection.json")
         host_state.forget(host.name, "activity.json")
     else:
@@ -197,6 +187,11 @@ def _undone(text: str, edits: Sequence[Edit], *, with_changed: bool = False) -> 
     for edit in reversed(edits):
         text = edit.undo_changed(text) if with_changed and isinstance(edit, JsonElement) else edit.undo(text)
     return text
+
+
+def _original(row: dict[str, Any]) -> bytes | None:
+    """Return the file as it was before LCM first changed it; None if there was none."""
+    return None if row["original"] is None else base64.b64decode(row["original"])
 
 
 def _recorded(row: dict[str, Any]) -> tuple[Edit, ...]:
