@@ -26,7 +26,7 @@ from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import Location
 from tests.committed import committed_db  # noqa: F401
 from tests.guardian import a_directory, have_it_guarded
-from tests.module_rows import module_rows  # noqa: F401
+from tests.module_rows import module_files, module_rows  # noqa: F401
 from tests.surroundings import leave_the_callers_settings
 
 # pyproject.toml does not name the settings: pytest-django would read them before this file clears the environment.

@@ -7,9 +7,11 @@ leaves no rows of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.db import transaction
+from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 
@@ -22,3 +24,11 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
     with django_db_blocker.unblock(), block:
         yield
         transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def module_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of the files of these rows; a test that reads them sets it as its own MEDIA_ROOT."""
+    files = tmp_path_factory.mktemp("files")
+    with override_settings(MEDIA_ROOT=files):
+        yield files

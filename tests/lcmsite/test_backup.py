@@ -29,9 +29,8 @@ from tests.lcmsite.operating import PROJECT, run_lcm
 
 
 @pytest.fixture
-def history(committed_db: None, tmp_path: Path, settings: object) -> int:
+def history(committed_db: None) -> int:
     """A compacted conversation with a file, in the database and the storage of the tests."""
-    settings.MEDIA_ROOT = tmp_path / "files"  # type: ignore[attr-defined]
     texts = [f"Turn {number}: we keep {'backups ' * 40}" for number in range(60)]
     conversation_id = a_conversation(*texts).conversation_id
     LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"a" * 3_000_000, file_name="a.bin")

@@ -155,8 +155,7 @@ def test_keys_are_made_listed_and_taken_back(conversation, client):
     assert made["record"]["prefix"] in lcm("key", "list").out
 
 
-def test_a_file_goes_in_and_comes_out_unchanged(conversation, tmp_path, settings):
-    settings.MEDIA_ROOT = tmp_path / "files"
+def test_a_file_goes_in_and_comes_out_unchanged(conversation, tmp_path):
     file = tmp_path / "data.bin"
     file.write_bytes(bytes(range(256)) * 40)
 

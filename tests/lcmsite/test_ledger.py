@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client, override_settings
+from django.test import Client
 
 from conversations.models import AuditEntry, ContextItem, Conversation
 from tests.conversations.ledger.forging import bytes_of
@@ -18,17 +17,15 @@ from tests.lcmsite.callers import Api, an_api_key, lcm
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """A conversation with something of every sort, and where its files are."""
-    files = tmp_path_factory.mktemp("files")
-    with override_settings(MEDIA_ROOT=files):
-        yield a_full_conversation(), files
+def made(module_rows: None, module_files: Path) -> int:
+    """A conversation with something of every sort."""
+    return a_full_conversation()
 
 
 @pytest.fixture
-def conversation_id(made: tuple[int, Path], db: None, settings: Any) -> int:
-    number, settings.MEDIA_ROOT = made
-    return number
+def conversation_id(made: int, module_files: Path, db: None, settings: Any) -> int:
+    settings.MEDIA_ROOT = module_files
+    return made
 
 
 def test_out_checked_and_back_again(conversation_id, tmp_path):

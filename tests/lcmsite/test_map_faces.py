@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,6 @@ pytestmark = pytest.mark.django_db
 
 NO_RETENTION = "Delegation without retention violates scope-reduction invariant."
 GOOD = {"label": "a boat"}
-
-
-@pytest.fixture(autouse=True)
-def files_of_its_own(settings: Any, tmp_path: Path) -> None:
-    settings.MEDIA_ROOT = tmp_path / "media"
 
 
 @pytest.fixture

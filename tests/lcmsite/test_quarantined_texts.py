@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import override_settings
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
@@ -60,16 +58,14 @@ APART = {
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SimpleNamespace, Path]]:
-    files = tmp_path_factory.mktemp("files")
-    with override_settings(MEDIA_ROOT=files):
-        yield withheld_things(), files
+def made(module_rows: None, module_files: Path) -> SimpleNamespace:
+    return withheld_things()
 
 
 @pytest.fixture
-def held(made: tuple[SimpleNamespace, Path], db: None, settings: Any) -> SimpleNamespace:
-    things, settings.MEDIA_ROOT = made
-    return things
+def held(made: SimpleNamespace, module_files: Path, db: None, settings: Any) -> SimpleNamespace:
+    settings.MEDIA_ROOT = module_files
+    return made
 
 
 def test_every_operation_that_reads_is_tried_here_or_has_a_reason(held):

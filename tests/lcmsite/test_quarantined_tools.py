@@ -14,8 +14,7 @@ from lcmsite.types import KeyScope
 from tests.lcmsite.withheld import assert_no_secret_in, readings, withheld_things
 
 
-def test_no_tool_of_an_agent_gives_the_words_and_what_it_withholds_is_marked(committed_db, tmp_path, settings):
-    settings.MEDIA_ROOT = tmp_path
+def test_no_tool_of_an_agent_gives_the_words_and_what_it_withholds_is_marked(committed_db):
     held = withheld_things()
     caller = Caller(scope=held.scope, key_scopes=frozenset({KeyScope.READ, KeyScope.WRITE}))
     answers = {}

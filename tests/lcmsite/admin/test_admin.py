@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, models
 from django.db.models import F
-from django.test import Client, override_settings
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -75,12 +75,7 @@ def named(each: tuple[type[models.Model], Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def harbour_world(module_rows, tmp_path_factory):
-    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
-        yield _a_world()
-
-
-def _a_world() -> dict[str, Any]:
+def harbour_world(module_rows, module_files) -> dict[str, Any]:
     """Rows in the tables that matter, several in each list that could ask once a row."""
     made = a_harbour()
     scope = Scope(a_workspace().pk)

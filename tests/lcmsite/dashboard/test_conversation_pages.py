@@ -136,8 +136,7 @@ def test_what_is_cut_on_the_page_is_whole_on_one_of_its_own(reader):
     assert f"/w/default/conversations/{conversation_id}/?seq=2#m2" in shown_links(whole)
 
 
-def test_a_message_opens_without_a_text_in_a_file_that_is_withheld(reader, settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path
+def test_a_message_opens_without_a_text_in_a_file_that_is_withheld(reader):
     log = "A line of a very long log.\n" * 5_000
     conversation_id = a_conversation(log, log).conversation_id
     once, twice = a_store().list_messages(conversation_id=conversation_id)

@@ -16,11 +16,6 @@ from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def _somewhere_else(settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path
-
-
 def a_file(content: bytes = b"a,b\n1,2\n", *, conversation_id: int | None = None, **labels: str) -> LargeFileRecord:
     service = LargeFileService.from_settings(Scope(a_workspace().pk))
     if conversation_id is None:
@@ -104,9 +99,9 @@ def test_a_download_is_the_bytes_and_never_a_page_of_this_site(reader):
     assert answer["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, tmp_path):
+def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, settings):
     file = a_file(file_name="lost.csv")
-    (tmp_path / file.storage_uri).unlink()
+    (settings.MEDIA_ROOT / file.storage_uri).unlink()
 
     answer = reader.get(f"/w/default/files/{file.file_id}/")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from django.test import override_settings
 
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
@@ -23,15 +22,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def runs(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
+def runs(module_rows: None, module_files: Path) -> tuple[str, str, str]:
     """One at work, one completed, one whose budget is spent."""
-    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
-        conversation_id = a_conversation("hello").conversation_id
-        yield furnish_map_runs(Scope(a_workspace().pk), conversation_id, HOSTILE, ["a", "b", "c"])
+    conversation_id = a_conversation("hello").conversation_id
+    return furnish_map_runs(Scope(a_workspace().pk), conversation_id, HOSTILE, ["a", "b", "c"])
 
 
 @pytest.fixture(autouse=True)
-def files_of_its_own(runs: tuple[str, str, str]) -> None:
+def files_of_its_own(module_files: Path) -> None:
     """None: all tests here look at the same files."""
 
 

@@ -115,8 +115,7 @@ def test_what_is_cold_is_searched_on_request(harbour, reader):
     assert hits(cold) == ["message"]
 
 
-def test_a_file_is_found_by_its_name(harbour, reader, settings, tmp_path):
-    settings.MEDIA_ROOT = tmp_path
+def test_a_file_is_found_by_its_name(harbour, reader):
     LargeFileService.from_settings(Scope(a_workspace().pk)).store(
         conversation_id=harbour, content=b"a,b\n1,2\n", file_name=f"{HOSTILE}lighthouses.csv"
     )
