@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from conversations.errors import Invalid, NotFound, Unauthenticated
+from conversations.errors import Invalid, Unauthenticated
 from conversations.scope import Scope
 from lcmsite.access import keys
 from lcmsite.access.keys import caller_of
@@ -17,15 +17,6 @@ from tests.lcmsite.callers import an_api_key
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.django_db
-
-
-def test_a_key_lets_its_holder_into_its_workspace():
-    workspace = a_workspace("ours")
-
-    caller = caller_of(an_api_key(workspace, "write"))
-
-    assert caller.scope == Scope(workspace.pk)
-    assert caller.key_scopes == {KeyScope.WRITE}
 
 
 def test_the_key_itself_is_not_stored():
@@ -50,16 +41,6 @@ def test_a_wrong_key_is_refused_without_a_hint(key):
     assert refusal.value.detail == "This is not a valid API key."
 
 
-def test_an_expired_key_is_refused():
-    key = an_api_key()
-    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-
-    with pytest.raises(Unauthenticated) as refusal:
-        caller_of(key)
-
-    assert refusal.value.code == "key_expired"
-
-
 def test_a_revoked_key_is_refused_for_good():
     key = an_api_key()
     prefix = ApiKey.objects.get().prefix
@@ -71,16 +52,6 @@ def test_a_revoked_key_is_refused_for_good():
     with pytest.raises(Unauthenticated) as refusal:
         caller_of(key)
     assert refusal.value.code == "key_revoked"
-
-
-def test_a_key_of_another_workspace_cannot_be_revoked():
-    an_api_key(a_workspace("theirs"))
-    prefix = ApiKey.objects.get().prefix
-
-    with pytest.raises(NotFound):
-        keys.revoke(Scope(a_workspace("ours").pk), key=prefix)
-
-    assert ApiKey.objects.get().revoked_at is None
 
 
 def test_a_use_is_recorded_once_a_minute():

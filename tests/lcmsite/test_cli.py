@@ -21,7 +21,7 @@ from lcmsite.cli.terminal_layout import LONGEST_CELL, UNLIMITED_WIDTH, Screen, c
 from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.lcmsite.callers import Api, an_api_key, lcm
+from tests.lcmsite.callers import an_api_key, lcm
 from tests.lcmsite.operating import run_lcm, run_python
 
 pytestmark = pytest.mark.django_db
@@ -243,23 +243,6 @@ def test_a_database_of_our_own_that_does_not_start_is_named_and_says_why(fresh_d
     assert refused.returncode == 6
     assert refused.stderr.startswith(f"lcm: LCM_DATA_DIR: the database in {fresh_dir} cannot be started: ")
     assert refused.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("listed", ["msg_{0},msg_{1}", "msg_{0}, {1}", "[{0}, {1}]", "@{2}"])
-def test_a_list_is_said_with_commas_or_in_json(conversation, listed, tmp_path):
-    said = Message.objects.filter(conversation_id=conversation.conversation_id)
-    first, second = said.values_list("pk", flat=True)
-    (tmp_path / "ids").write_text(f"msg_{first},msg_{second}")
-
-    previewed = lcm("--json", "preview-erasure", "s1", "--message-ids", listed.format(first, second, tmp_path / "ids"))
-
-    assert (previewed.exit_code, previewed.json["message_count"]) == (0, 2)
-
-
-def test_what_is_no_list_is_told_so():
-    reply = Api(an_api_key()).post("expand-queries/", {"question": "x", "ids": "sum_1"})
-
-    assert (reply.status, reply.body["detail"]) == (400, "ids: This must be a list, not a text.")
 
 
 @dataclass(frozen=True)

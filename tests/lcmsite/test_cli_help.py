@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from conversations.errors import Invalid
-from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import EXIT_CODES
 from lcmsite.cli.program import MANAGEMENT, SHELLS, parser_of, run, verbs
 from lcmsite.cli.verbs import GROUPS, HELP
@@ -26,10 +25,6 @@ def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         run([*words, "--help"])
     assert end.value.code == 0
     return capsys.readouterr().out
-
-
-def test_every_operation_is_a_verb():
-    assert {operation.command for operation in CATALOGUE} <= VERBS.keys()
 
 
 def test_help_lists_each_verb_once_in_its_group_and_every_exit_status(capsys):

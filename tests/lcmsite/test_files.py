@@ -48,7 +48,9 @@ def test_a_file_is_taken_and_given_as_it_is(file_id):
     assert body_of(response) == CONTENT
     assert response["Content-Type"] == OCTETS
     assert response["Content-Length"] == str(len(CONTENT))
+    # Browsers save it, and never show it as a page.
     assert response["Content-Disposition"] == "attachment; filename*=UTF-8''b%22.bin"
+    assert response["X-Content-Type-Options"] == "nosniff"
     assert response["ETag"] == f'"{hashlib.sha256(CONTENT).hexdigest()}"'
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from conversations.formats import Format
 from conversations.models import Conversation, Message
 from tests.conversations.appending import at_once
-from tests.factories import a_conversation, a_workspace
+from tests.factories import a_conversation
 from tests.lcmsite.bad_appends import BAD_APPENDS, said
 from tests.lcmsite.callers import Api, an_api_key
 
@@ -271,27 +271,6 @@ def test_what_a_body_says_must_not_stand_in_the_query(api):
 
     assert (reply.status, reply.body["code"]) == (400, "invalid_params")
     assert not Conversation.objects.exists()
-
-
-def test_another_workspaces_ids_are_as_unknown_as_no_ids(api):
-    theirs = a_conversation("secret", session_id="theirs", workspace=a_workspace("theirs"))
-    message = Message.objects.get(conversation_id=theirs.conversation_id)
-
-    for path, unknown in (
-        (f"conversations/{theirs.conversation_id}/", "conversations/987654/"),
-        (f"conversations/{theirs.conversation_id}/messages/", "conversations/987654/messages/"),
-        (f"messages/{message.pk}/", "messages/987654/"),
-    ):
-        foreign, absent = api.get(path), api.get(unknown)
-        assert foreign.status == absent.status == 404
-        assert _without_numbers(foreign.body) == _without_numbers(absent.body)
-    assert api.post(f"conversations/{theirs.conversation_id}/messages/", said("x")).status == 404
-    assert api.get("conversations/").body == {"items": []}
-    assert api.get("conversations/find/", session_id="theirs").status == 404
-
-
-def _without_numbers(body):
-    return "".join(character for character in json.dumps(body) if not character.isdigit())
 
 
 def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch, caplog):

@@ -93,8 +93,3 @@ def test_redis_that_does_not_respond_is_named(superuser, settings, tmp_path):
 
     assert (refused.exit_code, "no.sock does not respond." in refused.err) == (6, True)
     assert (page.status_code, "does not respond" in page.content.decode()) == (503, True)
-
-
-def test_the_clock_is_for_the_operator_and_superusers_alone(admin):
-    assert admin.get(PAGE).status_code == 403
-    assert PAGE not in admin.get("/w/default/").content.decode()

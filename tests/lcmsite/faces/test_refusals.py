@@ -1,6 +1,7 @@
 """What cannot be answered is refused alike through every face: to strangers, and for wrong params."""
 
 import json
+import re
 
 import pytest
 
@@ -27,7 +28,12 @@ def test_what_is_anothers_and_what_no_row_could_be_is_as_unknown_as_anything_els
     assert on_the_command_line.problem == over_rest.body
     if "conversation_id" in placeholders(operation.path):
         none = Api(an_api_key(None, "admin")).perform(operation, given | {"conversation_id": 10**21})
-        assert (none.status, none.body["code"]) == (404, "not_found")
+        assert none.status == 404
+        assert without_numbers(none.body) == without_numbers(over_rest.body)
+
+
+def without_numbers(problem):
+    return re.sub(r"\d+", "", json.dumps(problem))
 
 
 def said(given):

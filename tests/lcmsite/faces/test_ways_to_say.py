@@ -17,22 +17,28 @@ def boats() -> list[int]:
     return [a_conversation(f"boats {name}", f"the {name} harbour", session_id=name).conversation_id for name in "abc"]
 
 
-def test_a_list_is_said_by_commas_or_as_json_or_one_by_one(boats):
+def test_a_list_is_said_by_commas_or_as_json_or_one_by_one(boats, tmp_path):
     a, b, _ = boats
+    (tmp_path / "roles").write_text("user, tool")
     api = Api(an_api_key(None, "read"))
 
     by_commas = lcm("--json", "grep", "boats", "--conversation-ids", f"a,{b}", "--roles", "user,tool").json
     as_json = lcm("--json", "grep", "boats", "--conversation-ids", f'["a", {b}]', "--roles", '["user", "tool"]').json
+    in_a_file = lcm("--json", "grep", "boats", "--conversation-ids", f"{a}, {b}", "--roles", f"@{tmp_path}/roles").json
     one_by_one = api.get("matches/", query="boats", conversation_ids=[a, b], roles=["user", "tool"]).body
 
     assert sorted(match["conversation_id"] for match in by_commas["items"]) == [a, b]
-    assert by_commas == as_json == one_by_one
+    assert by_commas == as_json == in_a_file == one_by_one
 
 
-def test_what_is_no_list_is_still_said_once(boats):
-    reply = Api(an_api_key(None, "read")).get("matches/", query=["boats", "harbour"])
+def test_what_is_no_list_is_said_once_and_a_list_not_as_a_text(boats):
+    api = Api(an_api_key(None, "read"))
 
-    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+    twice = api.get("matches/", query=["boats", "harbour"])
+    as_text = api.post("expand-queries/", {"question": "x", "ids": "sum_1"})
+
+    assert (twice.status, twice.body["code"]) == (400, "invalid_params")
+    assert (as_text.status, as_text.body["detail"]) == (400, "ids: This must be a list, not a text.")
 
 
 def test_a_moment_may_be_said_in_any_form_of_iso_8601(boats):
