@@ -8,7 +8,7 @@ together: while one is left, LCM does not start (`lcmsite.ops.checks`, `lcmsite.
 import difflib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -40,22 +40,14 @@ PREFIX = "LCM_"
 SECRET_KEY_FILE = "secret_key"
 
 
-def choice(default: str, help: str, *, among: tuple[str, ...]) -> Any:
-    """Declare a text setting whose value must be one of `among`."""
-    return field(default=default, metadata={"help": help, "low": None, "high": None, "choices": among})
+def text_knob(default: str, help: str, *, schemes: tuple[str, ...] = (), **checks: Any) -> Any:
+    """Declare a text setting, an address if it has `schemes`.
 
-
-def url(help: str, *, schemes: tuple[str, ...], unusable: Callable[[str], str] | None = None) -> Any:
-    """Declare a server's address, "" by default; `unusable` explains a bad one."""
-    # Secret: the address may hold a password.
-    made = knob("", help, schemes=schemes, secret=True)
-    return field(default="", repr=False, metadata={**made.metadata, "unusable": unusable})
-
-
-def checked_text(default: str, help: str, *, problem_with: Callable[[str], str]) -> Any:
-    """Declare a text setting with its own syntax; `problem_with` explains errors."""
-    made = knob(default, help)
-    return field(default=default, metadata={**made.metadata, "unusable": problem_with})
+    `checks` are the `choices` that it must be among, or `unusable`, a function that explains a bad text.
+    """
+    # An address is secret, because it may hold a password.
+    made = knob(default, help, schemes=schemes, secret=bool(schemes))
+    return field(default=default, repr=made.repr, metadata={**made.metadata, **checks})
 
 
 def _unusable_to_redis(address: str) -> str:
@@ -82,11 +74,13 @@ def _unusable_to_redis(address: str) -> str:
 class Deployment:
     """Settings of the deployment: addresses, processes, limits, secrets."""
 
-    database_url: str = url(
+    database_url: str = text_knob(
+        "",
         "PostgreSQL 16 or newer, as postgres://user:password@host:port/name. Default: LCM runs its own server.",
         schemes=("postgres", "postgresql"),
     )
-    redis_url: str = url(
+    redis_url: str = text_knob(
+        "",
         "Redis for the task queues, as redis://host:port/0. Default: the queues are in the database.",
         schemes=("redis", "rediss", "unix"),
         unusable=_unusable_to_redis,
@@ -99,13 +93,15 @@ class Deployment:
     https: bool = knob(False, "Whether a proxy terminates TLS: turns on secure cookies, redirects to HTTPS and HSTS.")
     # How long a login lasts.
     session_hours: int = 12
-    log_level: str = choice("INFO", "The lowest level that is logged.", among=("DEBUG", "INFO", "WARNING", "ERROR"))
-    log_format: str = choice(
+    log_level: str = text_knob(
+        "INFO", "The lowest level that is logged.", choices=("DEBUG", "INFO", "WARNING", "ERROR")
+    )
+    log_format: str = text_knob(
         "auto",
         "json: one JSON object per line on standard error, and nothing else there. console: readable lines on standard "
         "error. auto: console on a terminal, json elsewhere; `lcm up` logs to lcm.log in the data directory, and other "
         "verbs that end by themselves log only warnings and errors.",
-        among=("auto", "json", "console"),
+        choices=("auto", "json", "console"),
     )
     host: str = knob("127.0.0.1", "The address that `lcm up` listens on.")
     port: int = knob(8000, "The port that `lcm up` listens on.", low=1, high=65535)
@@ -115,17 +111,17 @@ class Deployment:
     gateway_port: int = knob(
         8002, "The port of the gateway, which forwards agents' model calls; 0 for none.", low=0, high=65535
     )
-    gateway_upstreams: str = checked_text(
+    gateway_upstreams: str = text_knob(
         DEFAULT_UPSTREAMS,
         "The model vendors that the gateway forwards to, and no others: NAME=ADDRESS, separated by commas.",
-        problem_with=partial(problem_of_parsing, parse_upstreams),
+        unusable=partial(problem_of_parsing, parse_upstreams),
     )
-    gateway_modes: str = checked_text(
+    gateway_modes: str = text_knob(
         "record",
         "What the gateway does: off, record, dry-run or assemble. Exceptions for one upstream, API or key follow after"
         " commas, as in `record,anthropic=assemble,key:7=off`. `+fail_closed` after a mode refuses requests that cannot"
         " be recorded; `+lookups` lets the gateway answer calls of LCM's tools.",
-        problem_with=partial(problem_of_parsing, parse_rules),
+        unusable=partial(problem_of_parsing, parse_rules),
     )
     # The most bytes of exchanges that the gateway spools on disk while the database is unavailable.
     gateway_spool_bytes: int = 1024**3
@@ -159,7 +155,9 @@ class Deployment:
         "An S3 bucket for files, in place of the data directory. It needs the package django-storages[s3]; boto3 finds"
         " the credentials.",
     )
-    s3_endpoint: str = url("The address of an S3-compatible server other than Amazon's.", schemes=("http", "https"))
+    s3_endpoint: str = text_knob(
+        "", "The address of an S3-compatible server other than Amazon's.", schemes=("http", "https")
+    )
     anchor_dir: str = knob(
         "",
         "The directory for anchors, such as write-once storage. Default: anchors/ in the data directory.",
