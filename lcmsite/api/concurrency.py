@@ -180,7 +180,6 @@ class Gate(FairQueue):
 
 @cache
 def gate() -> Gate:
-    """The gate of this process."""
     return Gate(Limits.of_operations(settings.DEPLOYMENT.web_threads))
 
 

@@ -112,7 +112,6 @@ class Operation:
 
     @property
     def returns(self) -> Any:
-        """The type of the result."""
         return get_type_hints(getattr(self.service, self.method))["return"]
 
     @property
@@ -120,7 +119,6 @@ class Operation:
         return get_type_hints(getattr(self.service, self.background))["return"]
 
     def may(self, caller: Caller) -> bool:
-        """Whether this caller may call the operation."""
         return caller.may(self.scope) and (caller.is_operator or not self.operator_only)
 
     def require(self, caller: Caller) -> None:

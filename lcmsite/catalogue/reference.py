@@ -37,7 +37,6 @@ _FAR = 2**31
 
 
 def page() -> str:
-    """The whole page, as Markdown."""
     return "\n".join(_lines())
 
 
@@ -105,7 +104,6 @@ def _param(operation: Operation, name: str, schema: Schema) -> tuple[str, str, s
 
 
 def _words(schema: Schema) -> str:
-    """Describe a schema in words."""
     if is_conversation(schema):
         return "number or id (`conv_7`) of a conversation"
     if "enum" in schema:

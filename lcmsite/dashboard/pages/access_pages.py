@@ -56,7 +56,6 @@ def _show_not_added(visit: Visit, problem: Problem) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def members(visit: Visit) -> HttpResponse:
-    """The members and their roles."""
     return _show_members(visit)
 
 
@@ -73,7 +72,6 @@ def add_member(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, POST, on_refusal=_show_members)
 def set_role(visit: Visit) -> HttpResponse:
-    """Change the role of a member."""
     username = visit.request.POST.get("username", "")
     users.require_member(visit.caller.scope, username=username)
     record = users.set_role(visit.caller.scope, username=username, role=_role_in(visit))
@@ -113,7 +111,6 @@ def all_workspaces(visit: Visit) -> HttpResponse:
 
 @page(methods=POST, on_refusal=_show_workspaces)
 def create_workspace(visit: Visit) -> HttpResponse:
-    """Create a workspace, as a superuser."""
     if not visit.caller.is_operator:
         raise Forbidden("Only a superuser may create workspaces, or the site administrator: `lcm workspace create`.")
     made = workspaces.create(visit.caller.scope, name=text_in(visit.request.POST, "name"))
@@ -155,7 +152,6 @@ def create_key(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, POST)
 def revoke_key(visit: Visit, api_key_id: int) -> HttpResponse:
-    """Revoke a key for good."""
     record = api_keys.revoke(visit.caller.scope, key=str(api_key_id))
     return visit.redirect("keys", done=f"The key “{record.name}” was revoked.")
 
@@ -175,6 +171,5 @@ def grants(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def revoke_grant(visit: Visit, grant_id: str) -> HttpResponse:
-    """Revoke a grant."""
     grant = visit.call("lcm_revoke_grant", grant_id=grant_id)
     return visit.redirect("grants", done=f"{grant.grant_id} was revoked.")

@@ -98,7 +98,6 @@ def compact(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def job(visit: Visit, conversation_id: int, job_id: int) -> HttpResponse:
-    """The progress of a job."""
     return visit.show("_job.html", job=visit.call("lcm_job", job_id=job_id), conversation_id=conversation_id)
 
 

@@ -37,7 +37,6 @@ def _show_form(visit: Visit, problem: Problem | None = None, *, conversation_id:
 
 @page(KeyScope.ADMIN)
 def choose(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The form to choose what to erase."""
     return _show_form(visit, conversation_id=conversation_id)
 
 

@@ -20,13 +20,11 @@ MOST_UNREADABLE = 10
 
 @page()
 def files(visit: Visit) -> HttpResponse:
-    """The files of the workspace, newest first."""
     return visit.show("files.html", paged=visit.list_page("lcm_files"))
 
 
 @page()
 def conversation_files(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The files of one conversation, newest first."""
     return visit.show(
         "conversation_files.html",
         conversation=visit.call("lcm_show", conversation_id=conversation_id),
@@ -46,7 +44,6 @@ def file(visit: Visit, file_id: str) -> HttpResponse:
 
 @page()
 def lines(visit: Visit, file_id: str) -> HttpResponse:
-    """More lines of a file."""
     return visit.show("_file_lines.html", file_id=file_id, **_lines(visit, file_id))
 
 

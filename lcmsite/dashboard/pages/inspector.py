@@ -56,7 +56,6 @@ def text(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page(methods=POST)
 def keep_receipt(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Assemble the context and store its receipt."""
     fields = texts_in(visit.request.POST, FIELDS)
     context = _assemble(visit, conversation_id, fields, keep_receipt=True)
     gone = f" {counted(len(context.receipts_gone), 'older receipt')} removed." if context.receipts_gone else ""
@@ -67,7 +66,6 @@ def keep_receipt(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def compare(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The differences between two stored receipts."""
     given = visit.request.GET
     found = visit.call("lcm_compare_receipts", receipt_id=given.get("receipt", ""), other=given.get("other", ""))
     return visit.show("_receipt_difference.html", difference=found, conversation_id=conversation_id)

@@ -64,7 +64,6 @@ def summary(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse
 
 @page()
 def sources(visit: Visit, conversation_id: int, summary_id: str) -> HttpResponse:
-    """More sources of a summary."""
     return visit.show("_lineage_sources.html", **_beside(visit, conversation_id, summary_id))
 
 

@@ -22,7 +22,6 @@ TOKENS_BELOW = 6_000
 
 @page()
 def projects(visit: Visit) -> HttpResponse:
-    """The projects of the workspace by name."""
     return visit.show("history/projects.html", paged=visit.list_page("lcm_projects"))
 
 

@@ -38,7 +38,6 @@ def quarantine(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, POST, on_refusal=_show_list)
 def withhold(visit: Visit) -> HttpResponse:
-    """Quarantine content by its id, with a reason."""
     given = visit.request.POST
     held: QuarantineRecord = visit.call("lcm_quarantine", id=text_in(given, "id"), reason=text_in(given, "reason"))
     return visit.redirect("quarantine", done=f"{held.target} was quarantined. Its row stays unchanged.")

@@ -108,7 +108,6 @@ def undo(visit: Visit, repair_id: str) -> HttpResponse:
 
 @page(KeyScope.ADMIN)
 def history(visit: Visit, repair_id: str) -> HttpResponse:
-    """The audit entries of a plan."""
     return visit.show("trust/_acts.html", acts=visit.call("lcm_audit", target=repair_id, limit=MOST_ACTS))
 
 

@@ -78,7 +78,6 @@ def begin_scan(visit: Visit) -> HttpResponse:
 
 @page()
 def scan(visit: Visit, scan_id: int) -> HttpResponse:
-    """The progress of a check in the background."""
     template = "trust/_scan.html" if visit.is_part else "trust/scan.html"
     return visit.show(template, **_progress(visit, visit.call("lcm_scan", scan_id=scan_id)))
 

@@ -114,7 +114,6 @@ def _days(visit: Visit) -> int | None:
 
 @page()
 def ledger(visit: Visit, conversation_id: int) -> HttpResponseBase:
-    """Download the ledger of a conversation."""
     response = ledger_response(visit.caller, conversation_id)
     response["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.jsonl"'
     return response

@@ -83,7 +83,6 @@ def _show_by_state(
 
 @page()
 def jobs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The latest jobs of one conversation."""
     latest = visit.call("lcm_jobs", conversation_id=conversation_id, limit=OF_A_CONVERSATION)
     return visit.show("_jobs.html", conversation=conversation_id, paged=ListPage(latest))
 
@@ -100,7 +99,6 @@ def runs_of_conversation(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page()
 def plans(visit: Visit, conversation_id: int) -> HttpResponse:
-    """The plans of a conversation, newest first."""
     return visit.show(
         "plan.html",
         conversation=visit.call("lcm_show", conversation_id=conversation_id),
@@ -110,14 +108,12 @@ def plans(visit: Visit, conversation_id: int) -> HttpResponse:
 
 @page(KeyScope.WRITE, POST)
 def make_plan(visit: Visit, conversation_id: int) -> HttpResponse:
-    """Make a compaction plan and redirect to it."""
     plan = visit.call("lcm_plan", conversation_id=conversation_id)
     return visit.redirect("plan", conversation_id=conversation_id, plan_id=plan.plan_id)
 
 
 @page()
 def plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
-    """One plan with its steps and progress."""
     conversation = visit.call("lcm_show", conversation_id=conversation_id)
     return visit.show("plan.html", conversation=conversation, **_progress(visit, conversation_id, plan_id))
 
@@ -134,7 +130,6 @@ def execute_plan(visit: Visit, conversation_id: int, plan_id: str) -> HttpRespon
 
 @page()
 def plan_progress(visit: Visit, conversation_id: int, plan_id: str) -> HttpResponse:
-    """The progress of a plan's execution."""
     return visit.show("_plan_progress.html", **_progress(visit, conversation_id, plan_id))
 
 

@@ -44,7 +44,6 @@ def clock(visit: Visit) -> HttpResponse:
 
 @page(KeyScope.ADMIN, operator_only=True)
 def models(visit: Visit) -> HttpResponse:
-    """The language models of the site."""
     return visit.show("models.html", models=visit.call("lcm_models"))
 
 

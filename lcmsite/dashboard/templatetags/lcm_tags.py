@@ -46,19 +46,16 @@ for explanation in (meaning_of, effect_of):
 
 @register.filter
 def may(visit: Visit, tool: str) -> bool:
-    """Whether this user may call the operation."""
     return visit.may(tool)
 
 
 @register.simple_tag(takes_context=True)
 def page_url(context: Context, page_name: str, **path: Any) -> str:
-    """The URL of a page of this workspace."""
     return reverse(page_name, kwargs={"workspace": context["visit"].workspace.name, **path})
 
 
 @register.simple_tag(takes_context=True)
 def message_url(context: Context, conversation_id: int, seq: int) -> str:
-    """The URL of a message in its transcript."""
     return f"{page_url(context, 'transcript', conversation_id=conversation_id)}?seq={seq}#m{seq}"
 
 
@@ -239,7 +236,6 @@ def around(match: Match) -> str:
 
 @register.filter
 def pretty(value: Any) -> str:
-    """A value as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
