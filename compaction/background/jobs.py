@@ -7,7 +7,6 @@ from dataclasses import replace
 import structlog
 from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Subquery, When
-from django.db.models.functions import Now
 
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
@@ -15,7 +14,7 @@ from compaction.types import CompactionDecision, JobState, Outcome, Reason
 from conversations import sql
 from conversations.models import Conversation
 from conversations.work import queue
-from conversations.work.queue import Lease, WorkQueue, WorkState
+from conversations.work.queue import Lease, WorkQueue
 
 # This statement runs at every append under pressure, so it writes nothing if a job is queued already.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
@@ -31,12 +30,6 @@ class JobLease(Lease[CompactionJob]):
 
     While it is leased, one more job of its conversation may be queued. That job waits for the end of this one.
     """
-
-    def end(self, state: WorkState, **values: object) -> None:
-        super().end(state, **values)
-        queued = CompactionJob.objects.filter(conversation_id=self.row.conversation_id, state=JobState.QUEUED)
-        for job_id in queued.values_list("pk", flat=True):
-            wake(job_id, 0.0)
 
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
         """Requeue the job, or finish it if the conversation has a queued one."""
@@ -55,17 +48,13 @@ class JobLease(Lease[CompactionJob]):
             self.finish(last_error=error)
 
 
-_LEASED = CompactionJob.objects.filter(
-    conversation_id=OuterRef("conversation_id"), state=JobState.LEASED, run_after__lte=Now(), leased_until__gte=Now()
-).exclude(pk=OuterRef("pk"))
-
 QUEUE = WorkQueue(
     rows=CompactionJob.objects.all,
     wake=wake,
     first_backoff_seconds=2.0,
     longest_backoff_seconds=300.0,
     # A conversation's lock admits one run, so only one of its jobs is leased at a time.
-    unless=Exists(_LEASED),
+    about=("conversation_id",),
     lease_type=JobLease,
 )
 

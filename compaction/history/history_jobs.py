@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, Q
-from django.db.models.functions import Now
-
 from compaction.history.models import HistoryJob
 from compaction.history.types import HistoryReason
 from compaction.types import JobState
 from conversations import sql
 from conversations.work import queue
-from conversations.work.queue import Lease, WorkQueue, WorkState
+from conversations.work.queue import WorkQueue
 
 _REQUEST = sql.load("compaction/history.sql")["request_history_job"]
 
@@ -20,28 +17,12 @@ def wake(job_id: int, delay_seconds: float) -> None:
     queue.wake("compaction.tasks.make_history", job_id=job_id, delay_seconds=delay_seconds)
 
 
-class HistoryLease(Lease[HistoryJob]):
-    """A claimed job; ending it wakes the job that was queued meanwhile."""
-
-    def end(self, state: WorkState, **values: object) -> None:
-        super().end(state, **values)
-        about = {"conversation_id": self.row.conversation_id, "project_id": self.row.project_id}
-        for job_id in HistoryJob.objects.filter(state=JobState.QUEUED, **about).values_list("pk", flat=True):
-            wake(job_id, 0.0)
-
-
-_SAME = Q(conversation_id=OuterRef("conversation_id")) | Q(project_id=OuterRef("project_id"))
-_LEASED = HistoryJob.objects.filter(
-    _SAME, state=JobState.LEASED, run_after__lte=Now(), leased_until__gte=Now()
-).exclude(pk=OuterRef("pk"))
-
 QUEUE = WorkQueue(
     rows=HistoryJob.objects.all,
     wake=wake,
     first_backoff_seconds=2.0,
     longest_backoff_seconds=300.0,
-    unless=Exists(_LEASED),
-    lease_type=HistoryLease,
+    about=("conversation_id", "project_id"),
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 from django.db import Error, connection, models, transaction
-from django.db.models import Exists, F, Q, QuerySet, Window
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now, RowNumber
 from django.utils import timezone
@@ -99,8 +99,11 @@ class Lease(Generic[Row]):
         self.queue.wake(self.row.pk, delay_seconds)
 
     def end(self, state: WorkState, **values: Any) -> None:
-        """Give the row its final state."""
+        """Give the row its final state, and wake the rows that waited for its end."""
         self._update(state=state, finished_at=Now(), **values)
+        if about := {name: getattr(self.row, name) for name in self.queue.about}:
+            for row_id in self.queue.rows().filter(state=WorkState.QUEUED, **about).values_list("pk", flat=True):
+                self.queue.wake(row_id, 0.0)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -153,15 +156,20 @@ class WorkQueue(Generic[Row]):
     wake: Callable[[int, float], None]
     first_backoff_seconds: float
     longest_backoff_seconds: float
-    # Rows for which this subquery finds a row cannot be claimed.
-    unless: Exists | None = None
+    # The columns that say what a row is about. Of rows about the same thing, only one is leased at a time, and its end
+    # wakes the next.
+    about: tuple[str, ...] = ()
     lease_type: type[Lease[Any]] = Lease
 
     def due(self) -> QuerySet[Row]:
         """Return the rows that a worker may claim now, longest waiting first."""
         is_free = Q(state=WorkState.QUEUED) | Q(state=WorkState.LEASED, leased_until__lt=Now())
         due = self.rows().filter(is_free, run_after__lte=Now()).order_by("run_after", "pk")
-        return due if self.unless is None else due.filter(~self.unless)
+        if not self.about:
+            return due
+        leased = self.rows().filter(state=WorkState.LEASED, run_after__lte=Now(), leased_until__gte=Now())
+        same = Q(*((name, OuterRef(name)) for name in self.about), _connector=Q.OR)
+        return due.filter(~Exists(leased.filter(same).exclude(pk=OuterRef("pk"))))
 
     def claim(self, *, lease_seconds: float, row_id: int | None = None) -> Lease[Row] | None:
         """Lease the next row that is due, or the given one; None if there is none.
