@@ -19,6 +19,7 @@ from compaction.history import history_jobs
 from compaction.history.history_maker import HistoryMaker, write
 from compaction.history.history_renewal import (
     are_current,
+    current_in_line,
     current_members,
     current_of,
     damaged,
@@ -31,7 +32,13 @@ from compaction.history.history_renewal import (
 )
 from compaction.history.history_sources import sources_of_conversation, sources_of_members, withheld_sessions
 from compaction.history.models import HistoryJob, SessionSummary
-from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, SessionSummaryResult
+from compaction.history.types import (
+    HistoryJobRecord,
+    HistoryKind,
+    HistoryReason,
+    RedoneHistory,
+    SessionSummaryResult,
+)
 from compaction.policy import CompactionPolicy, HistoryPolicy
 from compaction.run import compaction_lock
 from compaction.sources import withheld_items
@@ -134,6 +141,29 @@ class SessionHistory:
             jobs = jobs.filter(Q(project__name=project) | Q(conversation__project__name=project))
         jobs = jobs.filter(if_given(conversation_id=conversation_id, state=state, job_id__lt=before_id))
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
+
+    def redo_session(self, *, summary_id: str) -> RedoneHistory:
+        """Regenerate a degraded or damaged session, arc or epoch summary.
+
+        Degraded or damaged summaries below it are regenerated first. New summaries supersede the old ones, which are
+        kept. Arcs and epochs above follow in the background. A summary that is neither degraded nor damaged stays as it
+        is. If the given summary is superseded, its current successor is used. Raises NotFound; ConversationBusy,
+        retryable, while one of these summaries is being made.
+        """
+        before = self._newest(summary_id)
+        below = sum(self._redo(each) for each in self._to_redo_below(before))
+        self._redo(before)
+        now = current_in_line(before.pk)
+        is_new = now.pk != before.pk
+        if is_new and now.project_id is not None:
+            history_jobs.request(workspace_id=now.workspace_id, reason=HistoryReason.PROJECT, project_id=now.project_id)
+        return RedoneHistory(summary_id, created=is_new, below=below, summary=now.as_record())
+
+    def request_redo_session(self, *, summary_id: str) -> HistoryJobRecord:
+        """Queue the redo of a summary and of those below it; return its job."""
+        before = self._newest(summary_id)
+        jobs = [request_redo(each) for each in (*self._to_redo_below(before), before)]
+        return self.get_job(job_id=jobs[-1])
 
     def make_session(
         self, *, conversation_id: int, reason: HistoryReason, lease: Lease[HistoryJob] | None = None
@@ -258,3 +288,42 @@ class SessionHistory:
         has_own = policy.summarizer != self.compaction.summarizer
         escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         return HistoryMaker(policy, escalation, self.store.tokens)
+
+    def _newest(self, summary_id: str) -> SessionSummary:
+        rows = SessionSummary.objects.all()
+        found = self.store.scope.find(rows, "session summary", summary_id, summary_id=summary_id)
+        return current_in_line(found.pk)
+
+    def _to_redo_below(self, summary: SessionSummary) -> Iterator[SessionSummary]:
+        """Yield the summaries below this one that must be regenerated, sources first.
+
+        These are degraded, damaged or withheld, or have such a summary below them.
+        """
+        if summary.kind == HistoryKind.SESSION:
+            return
+        members = list(SessionSummary.objects.filter(pk__in=current_members(summary.pk)).order_by("earliest_at", "pk"))
+        wrong = damaged([each.pk for each in members]) | withheld_sessions(summary.workspace_id)
+        for member in members:
+            below = list(self._to_redo_below(member))
+            yield from below
+            if below or member.is_degraded or member.pk in wrong:
+                yield member
+
+    def _redo(self, summary: SessionSummary) -> bool:
+        """Regenerate the summary if that gains anything; return whether it did."""
+        if summary.conversation_id is None:
+            self.renew(current_in_line(summary.pk).pk)
+        else:
+            self.make_session(conversation_id=summary.conversation_id, reason=HistoryReason.MANUAL)
+        return current_in_line(summary.pk).pk != summary.pk
+
+
+def request_redo(summary: SessionSummary) -> int:
+    """Request a job that regenerates this summary; return its id."""
+    is_session = summary.conversation_id is not None
+    return history_jobs.request(
+        workspace_id=summary.workspace_id,
+        reason=HistoryReason.MANUAL,
+        conversation_id=summary.conversation_id,
+        project_id=None if is_session else summary.project_id,
+    )

@@ -10,8 +10,8 @@ from django.db import connection
 from pydantic import TypeAdapter
 
 from compaction.background import jobs
-from compaction.history.history_redo import request_redo
 from compaction.history.models import HistoryJob, SessionSummary
+from compaction.history.session_history import request_redo
 from compaction.history.types import HistoryReason
 from compaction.models import CompactionJob
 from compaction.rendering import context_cost_of

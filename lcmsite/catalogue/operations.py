@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from compaction import params as compaction
 from compaction.background.statistics import CompactionActivity
 from compaction.engine import CompactionEngine
-from compaction.history.history_redo import HistoryRedo
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
@@ -125,8 +124,9 @@ CATALOGUE: tuple[Operation, ...] = (
     # Memory across conversations.
     Operation(SessionHistory, "summarize_session", compaction.BackgroundParams, "POST", ONE + "session-summary/",
         "lcm_summarize_session", scope=WRITE, status=201, background="request_session", heavy=True),
-    Operation(HistoryRedo, "redo_session", compaction.RedoSessionParams, "POST", "session-summaries/{summary_id}/redo/",
-        "lcm_redo_session", scope=WRITE, status=201, background="request_redo_session", heavy=True),
+    Operation(SessionHistory, "redo_session", compaction.RedoSessionParams, "POST",
+        "session-summaries/{summary_id}/redo/", "lcm_redo_session",
+        scope=WRITE, status=201, background="request_redo_session", heavy=True),
     Operation(SessionHistory, "list_jobs", compaction.ListHistoryJobsParams, "GET", "history-jobs/", "lcm_history_jobs",
         paging=Paging("before_id", "job_id")),
     Operation(SessionHistory, "get_job", compaction.JobParams, "GET", "history-jobs/{job_id}/", "lcm_history_job"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from compaction.history.history_redo import HistoryRedo
 from compaction.history.models import SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.types import JobState
@@ -36,8 +35,9 @@ def past(made_past, db, settings) -> list[SessionSummary]:
 
 
 def redo(summary: SessionSummary | str, **scope: Scope):
-    redone = HistoryRedo.from_settings(**scope)
-    return redone.redo_session(summary_id=summary if isinstance(summary, str) else summary.pk)
+    return SessionHistory.from_settings(**scope).redo_session(
+        summary_id=summary if isinstance(summary, str) else summary.pk
+    )
 
 
 def damage(*summaries: SessionSummary) -> None:
@@ -97,7 +97,7 @@ def test_one_that_is_whole_stays_and_of_a_superseded_one_the_current_one_counts(
 def test_in_the_background_workers_make_what_is_below_and_then_the_rest(past):
     damage(past[1], past[6])
 
-    job = HistoryRedo.from_settings().request_redo_session(summary_id=past[6].pk)
+    job = SessionHistory.from_settings().request_redo_session(summary_id=past[6].pk)
     assert (job.project, job.conversation_id, job.state) == ("harbour", None, JobState.QUEUED)
     listed = SessionHistory.from_settings().list_jobs(project="harbour", state="queued")
     assert {each.conversation_id for each in listed} == {None, past[1].conversation_id}

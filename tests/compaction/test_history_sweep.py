@@ -11,7 +11,6 @@ import pytest
 from django.utils import timezone
 
 from compaction.engine import CompactionEngine
-from compaction.history.history_redo import HistoryRedo
 from compaction.history.history_sources import withheld_sessions
 from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
@@ -41,16 +40,15 @@ def test_what_was_made_without_a_model_is_made_again_with_one(settings):
     HistoryWorker(history=history).work()
     [arc] = current(1)
     assert arc.is_degraded
-    again = replace(HistoryRedo.from_settings(), history=history)
 
-    assert not again.redo_session(summary_id=arc.pk).created
+    assert not history.redo_session(summary_id=arc.pk).created
     assert SessionSummary.objects.count() == 3
     model.failure = None
-    redone = again.redo_session(summary_id=arc.pk)
+    redone = history.redo_session(summary_id=arc.pk)
 
     assert (redone.created, redone.below, redone.summary.is_degraded) == (True, 2, False)
     assert not any(each.is_degraded for depth in (0, 1) for each in current(depth))
-    assert not again.redo_session(summary_id=arc.pk).created
+    assert not history.redo_session(summary_id=arc.pk).created
     assert checked() == {}
 
 
@@ -67,7 +65,7 @@ def test_an_arc_is_made_of_nothing_that_is_quarantined_and_renewed_when_it_is_re
 
     [arc] = current(1)
     assert [source.source_id for source in model.requests[-1].sources] == [current(0)[1].pk]
-    assert HistoryRedo.from_settings().redo_session(summary_id=arc.pk).below == 1
+    assert SessionHistory.from_settings().redo_session(summary_id=arc.pk).below == 1
     [remade], none = current(1), current(0)[0]
     assert (remade.supersedes_id, none.content) == (arc.pk, WITHHELD)
     assert not withheld_sessions(None) & {remade.pk, none.pk}
