@@ -44,10 +44,7 @@ class CompactionEngine:
         """Report whether a conversation needs compaction, and its last run."""
         conversation = self.store.scope.conversation(conversation_id)
         decision = jobs.decide_on_one(conversation, self.policy)
-        last = (
-            CompactionRun.objects.with_record_fields().filter(conversation=conversation).order_by("-started_at").first()
-        )
-        run = None if last is None else last.as_record()
+        run = next(iter(self.list_runs(conversation_id=conversation_id, limit=1)), None)
         return CompactionStatus(**vars(decision), run_id=None if run is None else run.run_id, run=run)
 
     def lower_budget(self, conversation: Conversation, tokens: int) -> None:
@@ -88,20 +85,15 @@ class CompactionEngine:
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """Return one background compaction job and its runs; raises NotFound."""
-        job = (
-            self.store.scope.narrow(CompactionJob.objects.select_related("conversation")).filter(job_id=job_id).first()
-        )
+        found = self.store.scope.narrow(CompactionJob.objects.select_related("conversation"))
+        job = found.filter(job_id=job_id).first()
         if job is None:
             raise NotFound(f"There is no job {job_id} that you may see.")
         return job.as_record()
 
     def get_run(self, *, run_id: str) -> RunRecord:
         """Return one compaction run; raises NotFound."""
-        rows = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
-        run = rows.filter(run_id=run_id).first() if run_id.isprintable() else None
-        if run is None:
-            raise NotFound(f"There is no run {run_id[:80]!r} that you may see.")
-        return run.as_record()
+        return self.store.scope.find(CompactionRun.objects.with_record_fields(), "run", run_id, pk=run_id).as_record()
 
     def list_runs(
         self,

@@ -22,7 +22,7 @@ from compaction.policy import CompactionPolicy
 from compaction.run import Run
 from compaction.sources import read_slots
 from compaction.types import CompactionResult, Outcome, PlanAlternative, PlanOutline, PlanRecord, Reason
-from conversations.errors import Conflict, ConversationBusy, NotFound
+from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
@@ -148,11 +148,7 @@ class CompactionPlans:
             _wake(plan_id)
 
     def _find(self, plan_id: str) -> CompactionPlan:
-        plans = self.scope.narrow(CompactionPlan.objects.all())
-        plan = plans.filter(plan_id=plan_id).first() if plan_id.isprintable() else None
-        if plan is None:
-            raise NotFound(f"There is no plan {plan_id[:80]!r} that you may see.")
-        return plan
+        return self.scope.find(CompactionPlan.objects.all(), "plan", plan_id, pk=plan_id)
 
     def _plan_of(
         self, conversation: Conversation, slots: Sequence[Slot], policy: CompactionPolicy, expected: Forecast

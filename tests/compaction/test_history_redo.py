@@ -34,10 +34,8 @@ def past(made_past, db, settings) -> list[SessionSummary]:
     return [each for depth in (0, 1, 2) for each in current(depth)]
 
 
-def redo(summary: SessionSummary | str, **scope: Scope):
-    return SessionHistory.from_settings(**scope).redo_session(
-        summary_id=summary if isinstance(summary, str) else summary.pk
-    )
+def redo(summary: SessionSummary, **scope: Scope):
+    return SessionHistory.from_settings(**scope).redo_session(summary_id=summary.pk)
 
 
 def damage(*summaries: SessionSummary) -> None:
