@@ -22,8 +22,7 @@ from conversations.store.pages import after_row
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
-from integrity.repairs.repair_operation import CannotRepair, Operation
-from integrity.repairs.repair_planning import Step
+from integrity.repairs.repair_operation import CannotRepair
 from integrity.repairs.repair_plans import OPERATIONS, plan_of, plan_record
 from integrity.reports import report_of
 from integrity.types import PlanState, RepairPlanOutline, RepairPlanRecord, StepState
@@ -187,14 +186,14 @@ class Repairs(Scoped):
         return {"before": _broken_counts(before), "after": _broken_counts(after)}
 
     def _apply(self, step: models.RepairStep) -> None:
-        operation = _operation(step)
+        operation = OPERATIONS[step.operation]
         undo = operation.apply(step, self._log(step.conversation_id))
         step.undo = {"data": undo, "left": operation.state(step)}
         step.state, step.applied_at = StepState.APPLIED, timezone.now()
         step.save(update_fields=["undo", "state", "applied_at"])
 
     def _undo(self, step: models.RepairStep) -> None:
-        operation = _operation(step)
+        operation = OPERATIONS[step.operation]
         assert step.undo is not None, "it was applied"
         if operation.state(step) != step.undo["left"]:
             raise RepairOvertaken(f"What step {step.ordinal} repaired has changed since, so nothing was undone.")
@@ -219,13 +218,9 @@ class Repairs(Scoped):
         return AuditLog(Scope(workspace_id, actor=self.scope.actor))
 
 
-def _operation(step: models.RepairStep) -> Operation:
-    return OPERATIONS[Step(step.operation)]
-
-
 def _is_unchanged(step: models.RepairStep) -> bool:
     try:
-        return _operation(step).state(step) == step.before
+        return OPERATIONS[step.operation].state(step) == step.before
     except CannotRepair:
         return False
 

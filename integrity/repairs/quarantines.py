@@ -19,7 +19,6 @@ from conversations.scope import Scoped
 from conversations.store.read import messages_of
 from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
-from integrity.repairs.repair_planning import Step
 from integrity.types import QuarantinedText, QuarantineRecord
 
 # The maximum number of lines of a quarantined file that are shown.
@@ -129,8 +128,6 @@ class Quarantines(Scoped):
 class Withhold(Operation):
     """Quarantine an item; its row stays unchanged."""
 
-    kind = Step.QUARANTINE
-
     def state(self, step: RepairStep) -> Values:
         return {"quarantined": _open_quarantine(step.target) is not None}
 
@@ -147,8 +144,6 @@ class Withhold(Operation):
 
 class Release(Withhold):
     """Release an item from quarantine."""
-
-    kind = Step.RELEASE
 
     def outlook(self, step: RepairStep) -> Values:
         if _open_quarantine(step.target) is None:

@@ -35,7 +35,6 @@ from conversations.store.derived_context import (
 from conversations.types import ContextItemType
 from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
-from integrity.repairs.repair_planning import Step
 
 # A step shows at most this many rows of a change. It keeps all of them for undoing.
 MOST_SHOWN = 50
@@ -47,8 +46,6 @@ _COUNTS = TypeAdapter(list[CountsChange])
 
 class RebuildContext(Operation):
     """Replace the stored context with the one derived from lineage, and recount it."""
-
-    kind = Step.REBUILD_CONTEXT
 
     def state(self, step: RepairStep) -> Values:
         [(items, hash)] = rows(SQL["context_hash"], [step.of_conversation])
@@ -109,8 +106,6 @@ class Recount(Operation):
 
     The target of the step is the name of the counter.
     """
-
-    kind = Step.RECOUNT
 
     def state(self, step: RepairStep) -> Values:
         return {step.target: getattr(count_anew(step.of_conversation).before, step.target)}
@@ -187,8 +182,6 @@ def _ids(sources: Sources) -> list[str]:
 class Relink(Operation):
     """Restore the links of a summary to its sources, if these give exactly its hash."""
 
-    kind = Step.RELINK
-
     def state(self, step: RepairStep) -> Values:
         return {"sources": _linked(step.target)}
 
@@ -215,11 +208,8 @@ class Relink(Operation):
 class RedoSummary(Operation):
     """Request a new summary from the same sources; it supersedes the damaged one."""
 
-    kind = Step.REDO_SUMMARY
-
     def state(self, step: RepairStep) -> Values:
-        superseded = Summary.objects.filter(supersedes_id=step.target).values_list("pk", flat=True)
-        return {"superseded_by": list(superseded)}
+        return {"superseded_by": list(Summary.objects.filter(supersedes=step.target).values_list("pk", flat=True))}
 
     def outlook(self, step: RepairStep) -> Values:
         if Summary.objects.filter(supersedes_id=step.target).exists():
@@ -244,8 +234,6 @@ def superseded(summary_ids: Collection[str]) -> frozenset[str]:
 
 class RedoHistory(Operation):
     """Request a new summary, which supersedes the damaged one."""
-
-    kind = Step.REDO_HISTORY
 
     def state(self, step: RepairStep) -> Values:
         return {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from conversations.audit import AuditLog
 from conversations.errors import Conflict
 from integrity.models import RepairStep
-from integrity.repairs.repair_planning import Step
 
 Values = Mapping[str, Any]
 
@@ -22,8 +21,6 @@ class CannotRepair(Conflict):
 
 class Operation(ABC):
     """One kind of repair; it runs in a transaction that has locked the conversation."""
-
-    kind: ClassVar[Step]
 
     @abstractmethod
     def state(self, step: RepairStep) -> Values:
@@ -46,4 +43,4 @@ class Operation(ABC):
 
     def undo(self, step: RepairStep, undo: Values, log: AuditLog) -> None:
         """Restore the values from before the step; CannotRepair if impossible."""
-        raise CannotRepair(f"{self.kind} of {step.target} cannot be undone: LCM deletes nothing that it recorded.")
+        raise CannotRepair(f"{step.operation} of {step.target} cannot be undone: LCM deletes nothing that it recorded.")

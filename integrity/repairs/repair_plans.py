@@ -38,23 +38,20 @@ from integrity.types import PlanState, RepairPlanRecord, Risk, StepRecord, StepS
 SQL = load("integrity/repairs.sql")
 
 # No operation edits, renumbers or deletes appended messages.
-OPERATIONS: Mapping[Step, Operation] = {
-    operation.kind: operation
-    for operation in (
-        RestoreFromLedger(),
-        Relink(),
-        Withhold(),
-        Release(),
-        RedoSummary(),
-        RedoHistory(),
-        RebuildContext(),
-        Recount(),
-        MendRun(),
-        CloseJob(),
-        CloseHistoryJob(),
-        CloseRun(),
-        ExpireGrant(),
-    )
+OPERATIONS: Mapping[str, Operation] = {
+    Step.RESTORE_FROM_LEDGER: RestoreFromLedger(),
+    Step.RELINK: Relink(),
+    Step.QUARANTINE: Withhold(),
+    Step.RELEASE: Release(),
+    Step.REDO_SUMMARY: RedoSummary(),
+    Step.REDO_HISTORY: RedoHistory(),
+    Step.REBUILD_CONTEXT: RebuildContext(),
+    Step.RECOUNT: Recount(),
+    Step.MEND_RUN: MendRun(),
+    Step.CLOSE_JOB: CloseJob(),
+    Step.CLOSE_HISTORY_JOB: CloseHistoryJob(),
+    Step.CLOSE_RUN: CloseRun(),
+    Step.EXPIRE_GRANT: ExpireGrant(),
 }
 
 

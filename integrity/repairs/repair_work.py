@@ -16,7 +16,6 @@ from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
 from integrity.models import RepairStep
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
-from integrity.repairs.repair_planning import Step
 
 
 class UpdateRow(Operation):
@@ -69,7 +68,6 @@ class CloseJob(UpdateRow):
     If there is still work, the sweep requests another job.
     """
 
-    kind = Step.CLOSE_JOB
     model = "compaction.CompactionJob"
     is_numbered = True
     columns = ("state", "fence", "last_error", "finished_at")
@@ -84,14 +82,12 @@ class CloseJob(UpdateRow):
 class CloseHistoryJob(CloseJob):
     """Close an abandoned job that makes session, arc or epoch summaries."""
 
-    kind = Step.CLOSE_HISTORY_JOB
     model = "compaction.HistoryJob"
 
 
 class CloseRun(UpdateRow):
     """Close the record of a compaction run without a worker; its summaries stay."""
 
-    kind = Step.CLOSE_RUN
     model = "compaction.CompactionRun"
     columns = ("outcome", "finished_at")
     values: ClassVar = {"outcome": Outcome.ABANDONED.value}
@@ -101,7 +97,6 @@ class CloseRun(UpdateRow):
 class ExpireGrant(UpdateRow):
     """Revoke a grant that is still open long after it should have ended."""
 
-    kind = Step.EXPIRE_GRANT
     model = "retrieval.Grant"
     columns = ("revoked_at",)
     written_at = "revoked_at"
@@ -117,7 +112,6 @@ class MendRun(UpdateRow):
     becomes at least the tokens of those summaries at the end of the run; those of other items are not recorded.
     """
 
-    kind = Step.MEND_RUN
     model = "compaction.CompactionRun"
     columns = ("tokens_before", "tokens_after", "details")
 

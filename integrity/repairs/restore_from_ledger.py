@@ -25,7 +25,6 @@ from conversations.store.read import files_of
 from integrity.models import RepairStep
 from integrity.repairs.ledger_copies import LedgerCopy, ledger_copy
 from integrity.repairs.repair_operation import CannotRepair, Operation, Values
-from integrity.repairs.repair_planning import Step
 
 SQL = load("integrity/repairs.sql")
 _OF_LINK = ("seq", "entry_hash", "metadata_hash", "record_hash", "created_at", "recorded_at", "chain_hash")
@@ -34,8 +33,6 @@ _OF_MESSAGE = ("seq", "role", "token_count", "chained_parts", "content_hash", "e
 
 class RestoreFromLedger(Operation):
     """Restore altered texts or lost rows from ledger lines with matching hashes."""
-
-    kind = Step.RESTORE_FROM_LEDGER
 
     def state(self, step: RepairStep) -> Values:
         if step.target.startswith("seq_"):
