@@ -6,6 +6,7 @@ from functools import partial
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 from django.utils import timezone
@@ -79,9 +80,10 @@ def test_a_migration_that_the_code_lacks_is_named(client, newer_database):
     assert response.json()["missing"] == ["migration lcmsite.9999_later is newer than this code"]
 
 
-def test_code_that_is_older_than_the_database_is_not_started(newer_database):
+@pytest.mark.parametrize("begin", [Command()._migrate, partial(call_command, "migrate")], ids=["up", "migrate"])
+def test_code_that_is_older_than_the_database_is_refused(newer_database, begin):
     with pytest.raises(CommandError, match=r"newer than this code: .* lacks lcmsite\.9999_later\."):
-        Command()._migrate()
+        begin()
 
 
 @pytest.mark.django_db

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.lcmsite.operating import (
     own_environment,
     process_of,
     processes_of,
+    run_lcm,
     until_ready,
 )
 
@@ -211,6 +213,15 @@ def test_two_first_starts_at_once_announce_the_same_compacted_sample(up, fresh_d
     assert processes_of(fresh_dir) == []
     assert sum("Making the tables" in line for line in said[0] + said[1]) == 1
     assert all(len(lines) < 20 for lines in said), "the first start is quiet"
+
+
+@pytest.mark.thorough
+def test_of_two_migrations_at_once_one_waits_for_the_other(fresh_dir):
+    with ThreadPoolExecutor(2) as both:
+        ended = [both.submit(run_lcm, fresh_dir, "migrate") for _ in range(2)]
+
+    assert [each.result().returncode for each in ended] == [0, 0]
+    assert sorted("No migrations to apply." in each.result().stdout for each in ended) == [False, True]
 
 
 def _until_announced(running: "subprocess.Popen[str]") -> list[str]:

@@ -7,11 +7,9 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any, TextIO
 
-import pglock
 import structlog
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -26,7 +24,7 @@ from lcmsite.connections import embedded_database, require_servers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import EmbeddedPostgresError
 from lcmsite.gateway.recording.exchange_spool import Spool, SpoolInUse
-from lcmsite.ops.health import newer_migrations
+from lcmsite.management.commands.migrate import exclusive, migrating
 from lcmsite.ops.logs import log_file, rotate, tail
 from lcmsite.ops.metrics.directory import shared_metrics
 from lcmsite.ops.shell_commands import manage_py
@@ -125,12 +123,8 @@ class Command(BaseCommand):
 
     def _migrate(self) -> None:
         """Migrate the database, and create the default workspace."""
-        with _exclusive("lcm.migrations"):
+        with migrating():
             executor = MigrationExecutor(connection)
-            if newer := newer_migrations(executor.loader.applied_migrations):
-                raise CommandError(
-                    f"The database is newer than this code: upgrade the code. It lacks {', '.join(newer)}."
-                )
             if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
                 self._print_line("Making the tables of a new database ..." if len(plan) > 1 else "Migrating ...")
                 verbosity = 0 if settings.LOGS_ONLY_JSON else 1
@@ -186,7 +180,7 @@ class Command(BaseCommand):
         from lcmsite.sample.loading import load_sample
 
         self._print_line("Loading the sample conversation ...")
-        with _exclusive("lcm.sample"):
+        with exclusive("lcm.sample"):
             return load_sample(url=url)
 
     def _print_line(self, line: str) -> None:
@@ -208,18 +202,6 @@ class Command(BaseCommand):
                 raise Unavailable(f"LCM did not get ready: {answer}")
             web.poll()
             time.sleep(0.05)
-
-
-@contextmanager
-def _exclusive(name: str) -> Iterator[None]:
-    """Hold an advisory lock during the block; other starts of LCM wait for it."""
-    # Poll for the lock: a session that waits inside PostgreSQL would block CREATE INDEX CONCURRENTLY.
-    while True:
-        with pglock.advisory(name, timeout=0) as mine:
-            if mine:
-                yield
-                return
-        time.sleep(0.1)
 
 
 def _require_own_spool() -> None:
