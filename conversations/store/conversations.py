@@ -167,9 +167,7 @@ class ConversationStore(SpecificationStore):
             )
             for name, value in changed.items():
                 setattr(conversation, name, value)
-            conversation.updated_at = Greatest(F("updated_at"), Now())
-            conversation.save(update_fields=[*changed, "updated_at"])
-            conversation.refresh_from_db(fields=["updated_at"])
+            _save_change(conversation, *changed)
         return conversation.as_record()
 
     @transaction.atomic
@@ -177,10 +175,7 @@ class ConversationStore(SpecificationStore):
         """Replace the conversation's own settings; raises NotFound, Invalid."""
         conversation = self.scope.conversation(conversation_id, locked=True)
         conversation.overrides = check_overrides(overrides)
-        # The database's clock, and never decreasing: messages that are recorded later do not get an earlier time.
-        conversation.updated_at = Greatest(F("updated_at"), Now())
-        conversation.save(update_fields=["overrides", "updated_at"])
-        conversation.refresh_from_db(fields=["updated_at"])
+        _save_change(conversation, "overrides")
         return conversation.as_record()
 
     @transaction.atomic(savepoint=False)
@@ -232,6 +227,14 @@ class ConversationStore(SpecificationStore):
         return Page(items, more=len(found) > limit)
 
 
+def _save_change(conversation: Conversation, *columns: str) -> None:
+    """Save these columns, with the time of the change."""
+    # The database's clock, and never decreasing: messages that are recorded later do not get an earlier time.
+    conversation.updated_at = Greatest(F("updated_at"), Now())
+    conversation.save(update_fields=[*columns, "updated_at"])
+    conversation.refresh_from_db(fields=["updated_at"])
+
+
 def _place(
     conversation: Conversation, *, project: str | None, parent_session_id: str | None, parent_link: ParentLink | None
 ) -> None:
@@ -252,8 +255,7 @@ def _place(
         _set_project(now, project)
     if parent_session_id is not None:
         _set_parent(now, parent_session_id, parent_link)
-    now.updated_at = Greatest(F("updated_at"), Now())
-    now.save(update_fields=["project", "parent", "parent_link", "updated_at"])
+    _save_change(now, "project", "parent", "parent_link")
     conversation.refresh_from_db()
 
 
