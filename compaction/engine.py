@@ -22,7 +22,7 @@ from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import after_row, if_given
+from conversations.store.pages import if_given, newest_first
 from conversations.work.queue import Lease
 
 
@@ -112,10 +112,8 @@ class CompactionEngine:
             self.store.scope.conversation(conversation_id)
         runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
         runs = runs.filter(if_given(conversation_id=conversation_id, outcome=outcome, reason=reason))
-        if before_run is not None:
-            last = self.get_run(run_id=before_run)
-            runs = runs.filter(after_row(field="started_at", moment=last.started_at, key=last.run_id))
-        return [run.as_record() for run in runs.order_by("-started_at", "-run_id")[:limit]]
+        runs = newest_first(runs, before_run, lambda id: self.get_run(run_id=id), field="started_at")
+        return [run.as_record() for run in runs[:limit]]
 
     def compact(
         self, *, conversation_id: int, reason: Reason = Reason.MANUAL, lease: Lease[CompactionJob] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -12,7 +13,7 @@ from conversations.models import Conversation, Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
-from conversations.store.pages import after_row, if_given
+from conversations.store.pages import if_given, newest_first
 from integrity import models, reports, scans
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
@@ -128,13 +129,11 @@ class IntegrityChecker(Scoped):
         """
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-        found = self.scope.narrow(models.IntegrityReport.objects.order_by("-started_at", "-report_id"))
-        found = found.filter(if_given(conversation_id=conversation_id, mode=extent))
+        wanted = if_given(conversation_id=conversation_id, mode=extent)
+        found = self.scope.narrow(models.IntegrityReport.objects.filter(wanted))
         if whole:
             found = found.filter(conversation=None)
-        if before_report is not None:
-            last = reports.report_of(self.scope, before_report)
-            found = found.filter(after_row(field="started_at", moment=last.started_at, key=last.report_id))
+        found = newest_first(found, before_report, partial(reports.report_of, self.scope), field="started_at")
         return [reports.outline_of(report) for report in found[:limit]]
 
     def get_report(self, *, report_id: str, code: str | None = None, after_id: int = 0, limit: int = 100) -> ReportPage:

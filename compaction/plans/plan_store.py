@@ -27,7 +27,7 @@ from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from conversations.store.pages import after_row
+from conversations.store.pages import newest_first
 from conversations.work import queue
 from conversations.work.queue import BUSY_DELAY_SECONDS
 
@@ -83,10 +83,7 @@ class CompactionPlans:
         """
         self.scope.conversation(conversation_id)
         plans = CompactionPlan.objects.filter(conversation_id=conversation_id).defer("steps", "policy")
-        if before_plan is not None:
-            last = self._find(before_plan)
-            plans = plans.filter(after_row(field="created_at", moment=last.created_at, key=last.plan_id))
-        return [_outline(plan) for plan in plans.order_by("-created_at", "-plan_id")[:limit]]
+        return [_outline(plan) for plan in newest_first(plans, before_plan, self._find)[:limit]]
 
     def execute_plan(self, *, plan_id: str) -> CompactionResult:
         """Execute a compaction plan, once; a step that is not possible is skipped.

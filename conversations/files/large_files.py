@@ -24,7 +24,7 @@ from conversations.files.storage import storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.pages import after_row
+from conversations.store.pages import if_given, newest_first
 from conversations.store.withheld import readable_files, require_readable
 from conversations.types import LargeFileRecord
 
@@ -184,14 +184,10 @@ class LargeFileService:
 
         Erased and quarantined files are listed without their names. Raises NotFound if there is no such conversation.
         """
-        files = self.scope.narrow(LargeFile.objects.order_by("-created_at", "-file_id"))
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-            files = files.filter(conversation_id=conversation_id)
-        if before is not None:
-            last = self.scope.file(before)
-            files = files.filter(after_row(field="created_at", moment=last.created_at, key=last.file_id))
-        return readable_files([file.as_record() for file in files[:limit]])
+        files = self.scope.narrow(LargeFile.objects.filter(if_given(conversation_id=conversation_id)))
+        return readable_files([file.as_record() for file in newest_first(files, before, self.scope.file)[:limit]])
 
     def _row(self, file_id: str) -> LargeFile:
         row = self.scope.file(file_id)

@@ -24,7 +24,7 @@ from conversations.models import Upload, UploadChunk
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import load, rows
-from conversations.store.pages import after_row
+from conversations.store.pages import newest_first
 from conversations.store.withheld import quarantined_files
 from conversations.types import LargeFileRecord, UploadRecord
 
@@ -118,10 +118,7 @@ class UploadService:
         """
         self.files.scope.conversation(conversation_id)
         waiting = Upload.objects.filter(conversation_id=conversation_id, file=None)
-        if before_upload is not None:
-            last = self._upload(before_upload)
-            waiting = waiting.filter(after_row(field="created_at", moment=last.created_at, key=last.upload_id))
-        return self._records(list(waiting.order_by("-created_at", "-upload_id")[:limit]))
+        return self._records(list(newest_first(waiting, before_upload, self._upload)[:limit]))
 
     def finish(self, *, upload_id: str) -> LargeFileRecord:
         """Join all chunks into a file; finishing again returns the same file.

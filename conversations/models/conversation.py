@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import ClassVar
 
@@ -127,7 +126,8 @@ class Conversation(models.Model):
     @property
     def head_seq(self) -> int:
         """The seq of the message that the next one follows; 0 if there is none."""
-        return self.head_of(self.inactive_ranges, self.next_seq)
+        newest, ranges = self.next_seq - 1, self.inactive_ranges
+        return ranges[-1][0] - 1 if ranges and ranges[-1][1] == newest else newest
 
     @property
     def inactive_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -143,11 +143,6 @@ class Conversation(models.Model):
     def off_path(self) -> str:
         """The inactive ranges as the text of an int8multirange, for statements."""
         return "{" + ",".join(f"[{first},{last}]" for first, last in self.inactive_ranges) + "}"
-
-    @staticmethod
-    def head_of(inactive: Sequence[tuple[int, int]], next_seq: int) -> int:
-        """Compute the newest seq that is in none of the inactive ranges."""
-        return inactive[-1][0] - 1 if inactive and inactive[-1][1] == next_seq - 1 else next_seq - 1
 
     def note_use(self) -> None:
         """Record today as the day of last use; not in a snapshot, which is read-only."""

@@ -5,17 +5,17 @@ The database computes how many rows fit before any of them is read, as a row can
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, TypeVar
 
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 
 from conversations.sql import array, load, rows
 from conversations.types import ConversationRecord
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Model)
 
 # Maximum of the characters of a first prompt in a list, and how many messages are searched for it.
 LONGEST_PROMPT, FIRST_MESSAGES = 80, 50
@@ -67,9 +67,15 @@ def if_given(**filters: Any) -> Q:
     return Q(**{name: value for name, value in filters.items() if value is not None})
 
 
-def after_row(*, field: str, moment: datetime, key: str | int) -> Q:
-    """Build the filter for rows after this one, by descending field and key.
-
-    The first condition is on the field alone, so that its index is used.
-    """
-    return Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lt": moment}) | Q(pk__lt=key))
+def newest_first(
+    rows: QuerySet[M], before: str | None, find: Callable[[str], Any], *, field: str = "created_at"
+) -> QuerySet[M]:
+    """Order rows by descending field and key, after the row with the id `before`."""
+    key = rows.model._meta.pk.attname
+    rows = rows.order_by(f"-{field}", f"-{key}")
+    if before is None:
+        return rows
+    last = find(before)
+    moment = getattr(last, field)
+    # The first condition is on the field alone, so that its index is used.
+    return rows.filter(Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lt": moment}) | Q(pk__lt=getattr(last, key))))

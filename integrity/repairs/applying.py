@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import structlog
@@ -18,7 +19,7 @@ from conversations.models import Conversation
 from conversations.models.columns import record_of
 from conversations.scope import Scope, Scoped
 from conversations.store.derived_context import lock_conversations
-from conversations.store.pages import after_row
+from conversations.store.pages import newest_first
 from integrity import models
 from integrity.examination import Examination, batches_of
 from integrity.invariants import INVARIANTS
@@ -51,14 +52,12 @@ class Repairs(Scoped):
 
         Raises NotFound if there is no such report.
         """
-        plans = self.scope.narrow(models.RepairPlan.objects.order_by("-created_at", "-plan_id"))
+        plans = self.scope.narrow(models.RepairPlan.objects.all())
         if report_id is not None:
             plans = plans.filter(report=report_of(self.scope, report_id))
         if state is not None:
             plans = plans.filter(state=PlanState(state))
-        if before_plan is not None:
-            last = plan_of(self.scope, before_plan)
-            plans = plans.filter(after_row(field="created_at", moment=last.created_at, key=last.plan_id))
+        plans = newest_first(plans, before_plan, partial(plan_of, self.scope))
         proposed = Count("steps", filter=Q(steps__state=StepState.PROPOSED))
         return [
             record_of(

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, astuple, fields, replace
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -17,7 +18,7 @@ from pydantic import TypeAdapter
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.sql import load, rows
-from conversations.store.pages import after_row
+from conversations.store.pages import newest_first
 from conversations.types import ContextItemType
 from retrieval.assembly.types import (
     AssembledContext,
@@ -78,11 +79,9 @@ def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
 
 def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
     """List the stored receipts of a conversation, newest first, without their lines."""
-    rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id).order_by("-created_at", "-receipt_id")
-    if before_receipt is not None:
-        last = _found(rows, before_receipt)
-        rows = rows.filter(after_row(field="created_at", moment=last.created_at, key=last.receipt_id))
-    return [_OUTLINE.validate_python(_values(row)) for row in rows.defer("lines")[:limit]]
+    rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id)
+    newest = newest_first(rows.defer("lines"), before_receipt, partial(_found, rows))
+    return [_OUTLINE.validate_python(_values(row)) for row in newest[:limit]]
 
 
 def _values(row: AssemblyReceipt) -> dict[str, Any]:

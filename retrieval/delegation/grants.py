@@ -22,7 +22,7 @@ from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scoped
 from conversations.sql import load
-from conversations.store.pages import after_row
+from conversations.store.pages import newest_first
 from retrieval.delegation.types import LEAST_ROOM, GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
 
@@ -57,10 +57,7 @@ class Grants(Scoped):
 
     def list_grants(self, *, before_grant: str | None = None, limit: int = 20) -> list[GrantRecord]:
         """List grants (permissions to read texts for one question), newest first."""
-        grants = self.scope.narrow(Grant.objects.all()).order_by("-created_at", "-grant_id")
-        if before_grant is not None:
-            last = self._found(before_grant)
-            grants = grants.filter(after_row(field="created_at", moment=last.created_at, key=last.grant_id))
+        grants = newest_first(self.scope.narrow(Grant.objects.all()), before_grant, self._found)
         return [_record(grant) for grant in grants[:limit]]
 
     def get_grant(self, *, grant_id: str) -> GrantRecord:
@@ -135,11 +132,7 @@ class Grants(Scoped):
             raise self.count_refusal(grant_id=grant.grant_id, refusal=error(text.format(grant=grant)))
 
     def _found(self, grant_id: str) -> Grant:
-        grants = self.scope.narrow(Grant.objects.filter(grant_id=grant_id))
-        grant = grants.first() if grant_id.isprintable() else None
-        if grant is None:
-            raise NotFound(f"There is no grant {grant_id[:80]!r} that you may see.")
-        return grant
+        return self.scope.find(Grant.objects.all(), "grant", grant_id, grant_id=grant_id)
 
 
 def _record(grant: Grant) -> GrantRecord:

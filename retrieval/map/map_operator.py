@@ -13,7 +13,7 @@ from conversations import sql
 from conversations.errors import Conflict, Invalid
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
-from conversations.store.pages import MOST_PAGE_BYTES, Page, after_row
+from conversations.store.pages import MOST_PAGE_BYTES, Page, if_given, newest_first
 from conversations.store.withheld import is_quarantined
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
@@ -102,16 +102,10 @@ class MapOperator(Scoped):
 
         Raises NotFound for an unknown conversation.
         """
-        runs = self.scope.narrow(MapRun.objects.order_by("-created_at", "-run_id"))
         if conversation_id is not None:
             self.scope.conversation(conversation_id)
-            runs = runs.filter(conversation_id=conversation_id)
-        if state is not None:
-            runs = runs.filter(state=state)
-        if before_run is not None:
-            last = self._found(before_run)
-            runs = runs.filter(after_row(field="created_at", moment=last.created_at, key=last.run_id))
-        return self._records(list(runs[:limit]))
+        runs = self.scope.narrow(MapRun.objects.filter(if_given(conversation_id=conversation_id, state=state)))
+        return self._records(list(newest_first(runs, before_run, self._found)[:limit]))
 
     def list_items(
         self, *, run_id: str, state: WorkState | str | None = None, after_position: int = 0, limit: int = 100
