@@ -9,11 +9,9 @@ from pathlib import Path
 
 from django.db import transaction
 
-from conversations.models import Conversation, Workspace
-from conversations.scope import Scope
-from integrity.ledgers import Ledgers
+from conversations.models import Conversation
 from tests.conversations.ledger import verifier
-from tests.conversations.ledger.ledgers import another_database, verified
+from tests.conversations.ledger.ledgers import another_database, exported, imported, verified
 
 
 def assert_ledgers_survive(conversation_ids: Iterable[int] | None = None) -> None:
@@ -28,30 +26,14 @@ def assert_ledgers_survive(conversation_ids: Iterable[int] | None = None) -> Non
         found = found.filter(pk__in=list(conversation_ids))
     conversations = list(found)
     assert conversations, "There is nothing to export."
-    ledgers = [(each, _exported(each.workspace, each.pk)) for each in conversations]
+    ledgers = [(each.workspace.name, exported(each.pk, each.workspace.name)) for each in conversations]
     for _, ledger in ledgers:
         report = verified(ledger)
         assert report.is_clean, report.findings
         assert verifier.verify(io.BytesIO(ledger)) == report.line_hash
-    with transaction.atomic():
+    with transaction.atomic(), tempfile.TemporaryDirectory() as directory:
         another_database()
-        for conversation, ledger in ledgers:
-            assert _imported_and_exported(conversation, ledger) == ledger, conversation.session_id
+        for workspace, ledger in ledgers:
+            [copy] = imported(ledger, Path(directory), workspace).conversations
+            assert exported(copy.conversation_id, workspace) == ledger, copy.session_id
         transaction.set_rollback(True)
-
-
-def _exported(workspace: Workspace, conversation_id: int) -> bytes:
-    return b"".join(_ledgers(workspace).lines(conversation_id=conversation_id))
-
-
-def _imported_and_exported(conversation: Conversation, ledger: bytes) -> bytes:
-    workspace, _ = Workspace.objects.get_or_create(name=conversation.workspace.name)
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "conversation.jsonl"
-        path.write_bytes(ledger)
-        [copy] = _ledgers(workspace).import_file(path).conversations
-    return _exported(workspace, copy.conversation_id)
-
-
-def _ledgers(workspace: Workspace) -> Ledgers:
-    return Ledgers.from_settings(Scope(workspace.pk, actor="operator"))

@@ -21,6 +21,7 @@ from lcmsite.access import keys
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import breaking, found
+from tests.integrity.erasing import erased
 
 CODE = "acts_are_chained"
 
@@ -169,9 +170,7 @@ def test_administrators_at_work_at_once_make_one_chain_without_gaps(committed_db
 
     def erases(conversation_id: int) -> None:
         for seq in range(1, rounds + 1):
-            erasures = Erasures.from_settings(scope)
-            preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=seq, to_seq=seq)
-            erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+            erased(Erasures.from_settings(scope), conversation_id, from_seq=seq, to_seq=seq)
 
     def issues() -> None:
         for n in range(rounds):

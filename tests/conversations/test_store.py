@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Summary
@@ -231,32 +231,6 @@ def test_what_a_summary_stands_for_and_what_others_hold_is_not_shown():
         a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(conversation_id)[0])
     with pytest.raises(NotFound):
         a_store().append_context_message(conversation_id=conversation_id, message_id=message_ids(other)[0])
-
-
-@pytest.mark.parametrize(
-    ("item_type", "targets", "constraint"),
-    [
-        ("message", (), "context_items_check"),
-        ("summary", ("message_id",), "context_items_check"),
-        ("message", ("message_id", "summary_id"), "context_items_check"),
-        ("message", ("message_id",), "context_items_show_a_message_once"),
-        ("summary", ("summary_id",), "context_items_show_a_summary_once"),
-    ],
-    ids=["nothing", "another thing", "two things", "a message twice", "a summary twice"],
-)
-def test_a_context_item_points_at_one_thing_of_its_type_and_alone(item_type, targets, constraint):
-    conversation_id = a_conversation("a", "b", "c").conversation_id
-    leaf = a_summary_of(a_store(), conversation_id, seqs=[1])
-    keys = {"message_id": message_ids(conversation_id)[1], "summary_id": leaf.summary_id}
-
-    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
-        ContextItem.objects.create(
-            conversation_id=conversation_id,
-            ordinal=99,
-            token_count=1,
-            item_type=item_type,
-            **{name: keys[name] for name in targets},
-        )
 
 
 def test_metadata_of_a_conversation_have_no_more_levels_than_can_be_read_back():

@@ -27,23 +27,23 @@ from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result,
 BOATS = b"a,b\n1,2\n" * 50_000
 
 
-def the_ledgers() -> Ledgers:
-    return Ledgers.from_settings(Scope(a_workspace().pk, actor="operator"))
+def the_ledgers(workspace: str = "default") -> Ledgers:
+    return Ledgers.from_settings(Scope(a_workspace(workspace).pk, actor="operator"))
 
 
-def exported(conversation_id: int | None = None) -> bytes:
-    """The ledger of one conversation, or of all."""
-    return b"".join(the_ledgers().lines(conversation_id=conversation_id))
+def exported(conversation_id: int | None = None, workspace: str = "default") -> bytes:
+    """The ledger of one conversation, or of all in the workspace."""
+    return b"".join(the_ledgers(workspace).lines(conversation_id=conversation_id))
 
 
 def verified(ledger: bytes) -> LedgerReport:
     return Ledgers.from_settings().verify_file(io.BytesIO(ledger), name="a ledger")
 
 
-def imported(ledger: bytes, directory: Path, **options: Any) -> ImportReport:
+def imported(ledger: bytes, directory: Path, workspace: str = "default", **options: Any) -> ImportReport:
     path = directory / "conversation.jsonl"
     path.write_bytes(ledger)
-    return the_ledgers().import_file(path, **options)
+    return the_ledgers(workspace).import_file(path, **options)
 
 
 def another_database() -> None:

@@ -14,13 +14,13 @@ from conversations.errors import Conflict, Invalid
 from conversations.models import Conversation, Project
 from conversations.scope import Scope
 from conversations.types import ParentLink
-from integrity.checker import IntegrityChecker
 from integrity.retention.erasure import Erasures
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.forging import accepts, bytes_of, of
 from tests.conversations.ledger.ledgers import another_database, exported, imported, objects_in, verified
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.histories import a_session, current, go_on, members, summarize, work_off
+from tests.integrity.erasing import assert_clean, erased
 
 
 def a_family() -> None:
@@ -38,11 +38,6 @@ def a_family() -> None:
 def relations() -> list[tuple[Any, ...]]:
     ours = Conversation.objects.filter(workspace=a_workspace()).order_by("session_id")
     return list(ours.values_list("session_id", "project__name", "parent__session_id", "parent_link"))
-
-
-def assert_clean() -> None:
-    report = IntegrityChecker.from_settings().run()
-    assert [(broken.code, broken.findings) for broken in report.broken] == []
 
 
 def test_projects_parents_and_session_summaries_come_along(db, tmp_path):
@@ -103,9 +98,8 @@ def test_arcs_are_made_again_from_imported_sessions(db, settings, tmp_path):
 def test_an_erased_session_summary_is_a_tombstone_in_the_copy_too(db, tmp_path):
     session = a_session(1)
     summarize([session])
-    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="operator"))
-    preview = erasures.preview_erasure(conversation_id=session.conversation_id, from_seq=2, to_seq=2)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    scope = Scope(a_workspace().pk, actor="operator")
+    erased(Erasures.from_settings(scope), session.conversation_id, from_seq=2, to_seq=2)
     ledger = exported()
     assert accepts(ledger)
     another_database()

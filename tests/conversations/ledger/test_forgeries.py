@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from compaction.types import Outcome, Reason
-from conversations.errors import Invalid
 from conversations.ledger import line_shapes
-from conversations.models import Conversation, Message
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.forging import Forge, Objects, accepts, bytes_of, changed, of, seal_anew
-from tests.conversations.ledger.ledgers import another_database, imported, verified
+from tests.conversations.ledger.ledgers import verified
 
 PROJECT = Path(__file__).parents[3]
 
@@ -152,22 +150,6 @@ def test_what_a_ledger_cannot_say_has_a_finding_though_every_hash_is_right(objec
     assert code in report.by_code, report.findings
     assert not {"line_hash_mismatch", "summary_hash_mismatch", "chain_broken"} & report.by_code.keys()
     assert code in OURS_ALONE or not accepts(bytes_of(objects))
-
-
-@pytest.mark.thorough
-def test_what_a_ledger_cannot_say_is_refused_by_its_code_and_nothing_is_written(db, full_objects, tmp_path):
-    another_database()
-    before = Conversation.objects.count(), Message.objects.count()
-
-    for forge, code in FORGERIES.values():
-        objects = copy.deepcopy(full_objects)
-        forge(objects)
-        seal_anew(objects)
-        with pytest.raises(Invalid, match=re.escape(f"[{code}]")) as refused:
-            imported(bytes_of(objects), tmp_path)
-        assert refused.value.code == "ledger_does_not_verify"
-
-    assert (Conversation.objects.count(), Message.objects.count()) == before
 
 
 def test_one_conversation_twice_in_a_ledger_is_found(objects):

@@ -183,12 +183,16 @@ def _wait_for_messages(process: subprocess.Popen[bytes], tuples: int) -> None:
             time.sleep(0.01)
 
 
-def test_a_file_of_another_conversation_may_be_named_and_is_imported_behind_it(db, tmp_path):
-    owner, namer = a_conversation(session_id="owner").conversation_id, a_conversation(session_id="namer")
+def a_conversation_and_one_that_names_its_file(*session_ids: str) -> list[int]:
+    owner, namer = (a_conversation(session_id=each).conversation_id for each in session_ids)
     file = LargeFileService.from_settings().store(conversation_id=owner, content=b"x")
     named = NewPart(PartType.FILE, file_url=file.file_id)
-    a_store().append_messages(conversation_id=namer.conversation_id, messages=[NewMessage(Role.USER, parts=(named,))])
-    first, second = exported(owner), exported(namer.conversation_id)
+    a_store().append_messages(conversation_id=namer, messages=[NewMessage(Role.USER, parts=(named,))])
+    return [owner, namer]
+
+
+def test_a_file_of_another_conversation_may_be_named_and_is_imported_behind_it(db, tmp_path):
+    first, second = map(exported, a_conversation_and_one_that_names_its_file("owner", "namer"))
     assert verified(second).is_clean
     another_database()
 
@@ -202,11 +206,8 @@ def test_a_file_of_another_conversation_may_be_named_and_is_imported_behind_it(d
 
 
 def test_of_all_conversations_one_that_names_a_file_of_a_later_one_is_imported_too(db, tmp_path):
-    owner, namer = a_conversation(session_id="b").conversation_id, a_conversation(session_id="a").conversation_id
+    a_conversation_and_one_that_names_its_file("b", "a")
     a_conversation("one", session_id="c")
-    file = LargeFileService.from_settings().store(conversation_id=owner, content=b"x")
-    named = NewPart(PartType.FILE, file_url=file.file_id)
-    a_store().append_messages(conversation_id=namer, messages=[NewMessage(Role.USER, parts=(named,))])
     ledger = exported()
     another_database()
 

@@ -29,6 +29,7 @@ from tests.conversations.ledger.ledgers import (
     verified,
 )
 from tests.factories import a_workspace
+from tests.integrity.erasing import erased
 
 # By table, the columns that an import cannot keep.
 NOT_KEPT: dict[Any, set[str]] = {
@@ -107,9 +108,8 @@ def test_cold_texts_read_as_if_they_were_hot(conversation_id, tmp_path):
 
 
 def test_what_was_erased_is_a_tombstone_in_the_copy_too(conversation_id, tmp_path):
-    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="operator"))
-    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=61, to_seq=66)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    scope = Scope(a_workspace().pk, actor="operator")
+    erased(Erasures.from_settings(scope), conversation_id, from_seq=61, to_seq=66)
 
     ledger, again = through_a_ledger(tmp_path, conversation_id)
 
