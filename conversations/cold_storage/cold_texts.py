@@ -38,9 +38,10 @@ _LEVEL = 6
 # A block can be thawed or repacked between the query for rows and the query for blocks: then both are run again.
 _ATTEMPTS = 5
 
-# The columns that `ColdTexts.keep` expects.
-BLOCK = "cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq"
-_BLOCKS = f"SELECT {BLOCK} FROM cold_blocks WHERE cold_block_id = ANY(%s)"
+_BLOCKS = (
+    "SELECT cold_block_id, packed, packed_hash, conversation_id, first_seq, last_seq FROM cold_blocks"
+    " WHERE cold_block_id = ANY(%s)"
+)
 
 
 class BlockGone(LookupError):
@@ -126,28 +127,17 @@ class ColdTexts:
         missing = set(block_ids) - self.blocks.keys()
         if not missing:
             return
-        self.keep(rows(_BLOCKS, [array(missing)]))
+        for block_id, block, stored_hash, conversation_id, first_seq, last_seq in rows(_BLOCKS, [array(missing)]):
+            held = messages_in(block, stored_hash)
+            if isinstance(held, str):
+                messages = f"messages {first_seq} to {last_seq} of conversation {conversation_id}"
+                where = {"conversation_id": conversation_id, "first_seq": first_seq, "last_seq": last_seq}
+                held = self._lacking(ColdBlockDamaged(block_id, held, messages=messages, **where))
+            self.blocks[block_id] = held
         for block_id in sorted(missing - self.blocks.keys()):
             if self.on_damage is None:
                 raise BlockGone(block_id)
             self.blocks[block_id] = self._lacking(ColdBlockDamaged(block_id, "it is missing"))
-
-    def keep(self, found: Iterable[tuple[Any, ...]]) -> None:
-        """Unpack blocks from rows of the columns `BLOCK`; raises as `read` does."""
-        for block_id, block, stored_hash, conversation_id, first_seq, last_seq in found:
-            held = messages_in(block, stored_hash)
-            if isinstance(held, str):
-                damage = ColdBlockDamaged(
-                    block_id,
-                    held,
-                    messages=f"messages {first_seq} to {last_seq} of conversation {conversation_id}",
-                    conversation_id=conversation_id,
-                    first_seq=first_seq,
-                    last_seq=last_seq,
-                )
-                self.blocks[block_id] = self._lacking(damage)
-            else:
-                self.blocks[block_id] = held
 
     def message(self, block_id: int, message_id: int) -> ColdMessage:
         """Return the texts of a message from a block that was read."""

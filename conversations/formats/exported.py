@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from types import SimpleNamespace
 from typing import Any
 
 from conversations.content.flattening import texts_for_readers
@@ -22,7 +21,7 @@ from conversations.formats.claude_code import NOTE, to_claude_code
 from conversations.formats.foreign_rows import is_result, split_remainder, written
 from conversations.formats.openai_chat import render_openai_chat, to_openai_chat
 from conversations.formats.rendered import Rendered
-from conversations.types import MessageRecord, NewPart, Role
+from conversations.types import MessageRecord, Role
 
 _NAMES = uuid.UUID("6f8a4c0e-6d0f-4b0b-9a53-0f7d7a0c1c5e")
 _HEADINGS = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"}
@@ -36,21 +35,6 @@ class ExportFormat(StrEnum):
     ANTHROPIC = "anthropic"
     MARKDOWN = "markdown"
     JOURNAL = "journal"
-
-
-@dataclass(frozen=True)
-class _Item:
-    """A message as an `Item` for renderers."""
-
-    id: str
-    role: Role
-    text: str
-    parts: Sequence[NewPart]
-    author: str | None
-    metadata: Mapping[str, Any]
-    created_at: datetime
-    first_seq: int
-    last_seq: int
 
 
 # Returns the journal line at a position, if it exists.
@@ -176,18 +160,10 @@ def _has_both(message: MessageRecord) -> bool:
     return any(is_result(part) and part.tool_input is not None for part in message.parts)
 
 
-def _item(message: MessageRecord) -> _Item:
-    return _Item(
-        id=message.id,
-        role=message.role,
-        text=message.content,
-        parts=message.parts,
-        author=message.author,
-        metadata=message.metadata,
-        created_at=message.created_at,
-        first_seq=message.seq,
-        last_seq=message.seq,
-    )
+def _item(message: MessageRecord) -> Any:
+    """Return the message as an `Item` for renderers."""
+    own = {"id": message.id, "text": message.content, "first_seq": message.seq, "last_seq": message.seq}
+    return SimpleNamespace(**vars(message), **own)
 
 
 def _rows_of(rendered: Rendered) -> list[Mapping[str, Any]]:

@@ -59,6 +59,8 @@ def _line(kind: str, row: Any, /, **own: Any) -> Line:
 def _json(value: Any) -> Any:
     if isinstance(value, datetime):
         return as_text(value)
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -146,22 +148,19 @@ def journal_lines(conversation_id: int) -> Iterator[Line]:
     in_order = entries.order_by(Collate("subpath", "C"), "position")
     for entry in in_order.iterator(chunk_size=MOST_MESSAGES):
         values = None if entry.entry is None else json.loads(entry.entry)
-        entry_hash, is_erased = bytes(entry.entry_hash).hex(), entry.erased_by_id is not None
-        yield _line("journal", entry, entry=values, entry_hash=entry_hash, erased=is_erased)
+        yield _line("journal", entry, entry=values, erased=entry.erased_by_id is not None)
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
     """Yield the files, each followed by its bytes if there is a storage."""
     files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
     for file in files.iterator(chunk_size=PORTION):
-        content_hash = None if file.content_hash is None else bytes(file.content_hash).hex()
         if storage is None or file.erased_by_id is not None:
-            state = "left_out" if file.erased_by_id is None else "erased"
-            yield _line("file", file, content_hash=content_hash, bytes=state)
+            yield _line("file", file, bytes="left_out" if file.erased_by_id is None else "erased")
             continue
         chunks = _chunks(file.file_id, storage)
         first = list(islice(chunks, 1))
-        yield _line("file", file, content_hash=content_hash, bytes="inline" if first else "missing")
+        yield _line("file", file, bytes="inline" if first else "missing")
         yield from chain(first, chunks)
 
 
