@@ -12,7 +12,6 @@ from typing import Self
 
 import structlog
 from django.core.files.base import ContentFile
-from django.core.files.storage import Storage
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -160,8 +159,8 @@ class UploadService:
         for upload in left:
             self._forget(upload)
         unfinished = 0
-        if isinstance(self._storage, WholeFileStorage):
-            unfinished = self._storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
+        if isinstance(self.files.storage, WholeFileStorage):
+            unfinished = self.files.storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
         if count or unfinished:
             logger.info("uploads_swept", uploads=count, unfinished_files=unfinished)
         return count
@@ -200,8 +199,8 @@ class UploadService:
     def _keep(self, chunk: UploadChunk, content: bytes) -> None:
         # The bytes are stored first, so that a recorded chunk always exists.
         with storing("The chunk cannot be stored"):
-            if not self._storage.exists(chunk.path):
-                self._storage.save(chunk.path, ContentFile(content))
+            if not self.files.storage.exists(chunk.path):
+                self.files.storage.save(chunk.path, ContentFile(content))
 
     def _write(self, chunk: UploadChunk) -> UploadChunk:
         """Record the chunk, or return one that was recorded at the same time."""
@@ -235,7 +234,7 @@ class UploadService:
             # Fails if another call has just finished the upload; a retry returns that file.
             with (
                 storing(f"The chunk at {chunk.number * upload.chunk_bytes} cannot be read"),
-                self._storage.open(chunk.path) as file,
+                self.files.storage.open(chunk.path) as file,
             ):
                 yield from file.chunks(_PIECE)
 
@@ -252,11 +251,7 @@ class UploadService:
 
     def _remove(self, path: str) -> None:
         try:
-            self._storage.delete(path)
+            self.files.storage.delete(path)
         except STORAGE_FAILURES as refusal:
             # Nothing refers to the chunk; it only uses space.
             logger.warning("chunk_left_behind", error=type(refusal).__name__)
-
-    @property
-    def _storage(self) -> Storage:
-        return self.files.storage
