@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from lcmsite.gateway.surfaces import Surface
 from tests.clients.answers import Answer
 from tests.clients.forty_turns import ScriptedModel, Turn, forty_turns
 from tests.clients.live_programs import LiveAgent
 from tests.clients.vendor import Vendor
-from tests.lcmsite.gateway.agents import test_claude_code, test_codex, test_opencode_and_pi
 from tests.lcmsite.gateway.agents.conftest import Lcm, check_record
+from tests.lcmsite.gateway.agents.hosts import HOSTS
 from tests.lcmsite.gateway.agents.taking_turns import begin_and_hear, take
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -25,25 +24,11 @@ SECONDS_AWAY = 30
 # A file cannot grow beyond this: as on a full disk.
 MOST_BYTES = 4096
 SLOWLY = Answer("".join(f"Sentence {each} of an answer. " for each in range(40)), pause=0.05)
-HOSTS = {
-    "claude": (Surface.MESSAGES, test_claude_code.claude_code),
-    "codex": (Surface.RESPONSES, test_codex.codex),
-    "opencode": (Surface.CHAT, test_opencode_and_pi.opencode),
-    "pi": (Surface.CHAT, test_opencode_and_pi.pi),
-}
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path, host):
-    surface, program = HOSTS[host]
-    agent = program(lcm, tmp_path)
-    match host:
-        case "claude":
-            hands = test_claude_code.hands_in(tmp_path / "project")
-        case "codex":
-            hands = test_codex.HANDS
-        case _:
-            hands = test_opencode_and_pi.hands_of(agent)
+    agent, hands = HOSTS[host].agent(lcm, tmp_path), HOSTS[host].hands(tmp_path)
     turns = {turn.name: turn for turn in forty_turns(hands)}
     turns["slowly"] = Turn("slowly", "Tell me slowly.", (SLOWLY,))
     model = ScriptedModel(list(turns.values()))
@@ -75,7 +60,7 @@ def test_an_agent_goes_on_through_a_kill_an_outage_and_a_full_disk(lcm, tmp_path
         go_on("18")
     lcm.settle()
 
-    check_record(lcm, surface, model)
+    check_record(lcm, HOSTS[host].surface, model)
 
 
 def killed_while_it_speaks(lcm: Lcm, agent: LiveAgent, turn: Turn) -> str:
