@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lcmsite.gateway.surfaces import Surface
+
 _numbers = itertools.count(1)
 
 
@@ -90,6 +92,14 @@ class Rendering:
 
     def events(self) -> Iterator[Event]:
         raise NotImplementedError
+
+    def stream(self) -> Iterator[bytes]:
+        """The events as they go over the wire."""
+        for name, data in self.events():
+            head = f"event: {name}\n" if name else ""
+            value = {"type": name, **data} if name and isinstance(data, dict) else data
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{head}data: {text}\n\n".encode()
 
 
 class AnthropicMessage(Rendering):
@@ -297,3 +307,10 @@ class ResponseObject(Rendering):
                 yield "response.function_call_arguments.done", {**at, "arguments": item["arguments"]}
             yield "response.output_item.done", {"output_index": index, "item": item}
         yield "response.completed", {"response": self.whole()}
+
+
+RENDERINGS: dict[Surface, type[Rendering]] = {
+    Surface.MESSAGES: AnthropicMessage,
+    Surface.CHAT: ChatCompletion,
+    Surface.RESPONSES: ResponseObject,
+}

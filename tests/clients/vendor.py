@@ -22,17 +22,11 @@ from typing import Any
 
 import zstandard
 
+from lcmsite.gateway.surfaces import Task, surface_of
+from tests.clients.answers import RENDERINGS, Answer, Refusal, Rendering, ToolCall
 from tests.loopback import Loopback, LoopbackHandler
 
-from .answers import Answer, AnthropicMessage, ChatCompletion, Refusal, Rendering, ResponseObject, ToolCall
-
 __all__ = ["Answer", "Refusal", "Request", "ToolCall", "Vendor"]
-
-RENDERINGS: dict[str, type[Rendering]] = {
-    "/messages": AnthropicMessage,
-    "/chat/completions": ChatCompletion,
-    "/responses": ResponseObject,
-}
 
 
 @dataclass(frozen=True)
@@ -106,9 +100,8 @@ class Vendor(Loopback):
 
 
 def _rendering(request: Request) -> type[Rendering] | None:
-    if request.method != "POST":
-        return None
-    return next((kind for path, kind in RENDERINGS.items() if request.route.endswith(path)), None)
+    surface, task = surface_of(request.method, request.route) or (None, None)
+    return RENDERINGS[surface] if surface and task is Task.GENERATE else None
 
 
 class _Handler(LoopbackHandler):
@@ -158,23 +151,14 @@ class _Handler(LoopbackHandler):
         self.send_header("transfer-encoding", "chunked")
         self.send_header("request-id", "req_scripted")
         self.end_headers()
-        for number, (name, data) in enumerate(rendering.events()):
+        for number, event in enumerate(rendering.stream()):
             if rendering.answer.cut_after is not None and number >= rendering.answer.cut_after:
                 self.reset()
                 return
             if rendering.answer.pause:
                 time.sleep(rendering.answer.pause)
-            self.send_chunk(_event(name, data))
+            self.send_chunk(event)
         self.end_chunks()
-
-
-def _event(name: str, data: dict[str, Any] | str) -> bytes:
-    if isinstance(data, str):
-        return f"data: {data}\n\n".encode()
-    if not name:
-        return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
-    text = json.dumps({"type": name, **data}, ensure_ascii=False)
-    return f"event: {name}\ndata: {text}\n\n".encode()
 
 
 def _models() -> dict[str, Any]:

@@ -24,7 +24,7 @@ from conversations.store.paths import branches_of
 from conversations.store.read import messages_after
 from conversations.types import MessageRecord
 from lcmsite.gateway.surfaces import Surface
-from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, Refusal, ResponseObject
+from tests.clients.answers import RENDERINGS, Answer, Refusal
 from tests.clients.forty_turns import rows_of
 from tests.clients.vendor import Request
 
@@ -131,13 +131,14 @@ def is_whole(answer: Answer) -> bool:
 
 def answer_rows(surface: Surface, answer: Answer) -> list[Row]:
     """An answer as its vendor writes it; its calls must have ids."""
+    whole = RENDERINGS[surface](answer, "m", 9).whole()
     match surface:
         case Surface.MESSAGES:
-            return [AnthropicMessage(answer, "m", 9).whole()]
+            return [whole]
         case Surface.CHAT:
-            return [ChatCompletion(answer, "m", 9).whole()["choices"][0]["message"]]
+            return [whole["choices"][0]["message"]]
         case Surface.RESPONSES:
-            return list(ResponseObject(answer, "m", 9).whole()["output"])
+            return list(whole["output"])
 
 
 def kept_in(workspace_id: int, surface: Surface) -> Kept:

@@ -16,14 +16,9 @@ from lcmsite.gateway.recording.recorder import Recorded, Recorder
 from lcmsite.gateway.surfaces import LIST_KEY, Surface, Task
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.models import ApiKey
-from tests.clients.answers import Answer, AnthropicMessage, ChatCompletion, Rendering, ResponseObject
+from tests.clients.answers import RENDERINGS, Answer, Rendering
 
 TOOL = {"name": "ls", "input_schema": {"type": "object"}}
-RENDERINGS: dict[Surface, type[Rendering]] = {
-    Surface.MESSAGES: AnthropicMessage,
-    Surface.CHAT: ChatCompletion,
-    Surface.RESPONSES: ResponseObject,
-}
 PATHS = {
     Surface.MESSAGES: "/v1/messages?beta=true",
     Surface.CHAT: "/v1/chat/completions",
@@ -57,25 +52,13 @@ def rendered(surface: Surface, answer: Answer | str) -> Rendering:
     return RENDERINGS[surface](answer if isinstance(answer, Answer) else Answer(answer), "fake", 400)
 
 
-def events_of(rendering: Rendering) -> list[bytes]:
-    """The events of an answer, as a vendor streams them."""
-    return [
-        f"event: {name}\ndata: {data if isinstance(data, str) else json.dumps({'type': name, **data})}\n\n".encode()
-        for name, data in rendering.events()
-    ]
-
-
-def stream_of(rendering: Rendering) -> bytes:
-    return b"".join(events_of(rendering))
-
-
 def read_answer(surface: Surface, answer: Answer, *, cut: bool = False) -> ReadAnswer:
     rendering = rendered(surface, answer)
     reader = AnswerReader(surface, is_stream=cut)
     if not cut:
         reader.feed(json.dumps(rendering.whole()).encode())
         return reader.finish()
-    events = [each for each in events_of(rendering) if b"[DONE]" not in each]
+    events = [each for each in rendering.stream() if b"[DONE]" not in each]
     reader.feed(b"".join(events[: len(events) // 2]))
     return reader.finish()
 

@@ -17,7 +17,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.models import ApiKey, GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import PATHS, SESSION, TOOL, body_of, events_of, mine, rendered, user, words
+from tests.lcmsite.gateway.sessions import PATHS, SESSION, TOOL, body_of, mine, rendered, user, words
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.operating import eventually
 
@@ -26,7 +26,7 @@ ODD = (
     b'{ "model":"m" , "max_tokens": 9,"x_new":{"b":1.0,"a":"\\u00e4\\/"},\n'
     b' "%b" : [{"role":"user","content":"Hello \\ud83d\\ude00"}] }'
 )
-EVENTS = {surface: events_of(rendered(surface, "Good morning to you.")) for surface in Surface}
+EVENTS = {surface: [*rendered(surface, "Good morning to you.").stream()] for surface in Surface}
 
 
 def odd(surface: Surface) -> bytes:
@@ -77,7 +77,8 @@ def test_the_first_byte_comes_before_the_last(gateway):
         assert b"".join(pieces) == b"".join(EVENTS[Surface.CHAT][1:])
 
 
-def test_the_sdks_of_the_vendors_work_through_it(gateway):
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_the_sdks_of_the_vendors_work_through_it(gateway, is_streamed):
     # Not imported above: they take longer to load than all tests here to run, and each worker looks for tests here.
     import anthropic
     import openai
@@ -86,16 +87,23 @@ def test_the_sdks_of_the_vendors_work_through_it(gateway):
 
     def reply(handler):
         surface = next(each for each in Surface if handler.path.startswith(PATHS[each].partition("?")[0]))
-        answering(rendered(surface, script).whole())(handler)
+        rendering = rendered(surface, script)
+        (streaming(*rendering.stream()) if is_streamed else answering(rendering.whole()))(handler)
+
+    def answer(resource, final, **request):
+        if not is_streamed:
+            return resource.create(model="m", **request)
+        with resource.stream(model="m", **request) as stream:
+            return getattr(stream, final)()
 
     gateway.upstream.reply = reply
     named = {"x-lcm-api-key": gateway.key, "x-lcm-session-id": "of the SDKs"}
     claude = anthropic.Anthropic(base_url=gateway.url, api_key="x", max_retries=0, default_headers=named)
     gpt = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0, default_headers=named)
 
-    message = claude.messages.create(model="m", max_tokens=9, tools=[TOOL], messages=[user("Where?")])
-    completion = gpt.chat.completions.create(model="m", messages=[user("Where?")])
-    response = gpt.responses.create(model="m", input="Where?")
+    message = answer(claude.messages, "get_final_message", max_tokens=9, tools=[TOOL], messages=[user("Where?")])
+    completion = answer(gpt.chat.completions, "get_final_completion", messages=[user("Where?")])
+    response = answer(gpt.responses, "get_final_response", input="Where?")
 
     assert message.content[1].text == completion.choices[0].message.content == response.output_text == script.text
     # One session, whatever it spoke; the thought came in one of them as an item of its own.

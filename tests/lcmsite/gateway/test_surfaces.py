@@ -12,7 +12,7 @@ from lcmsite.gateway.surfaces import Surface, Task, most_output_tokens, read_req
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.gateway.surfaces_digest import digest_in, links_of, without_injected
 from tests.clients.answers import Answer, ToolCall
-from tests.lcmsite.gateway.sessions import read_answer, rendered, stream_of
+from tests.lcmsite.gateway.sessions import read_answer, rendered
 
 ANSWER = Answer(
     "It is in the file ä.txt, line 7.", calls=(ToolCall("read", {"path": "ä.txt"}), ToolCall("ls", {})), thinking="Hm?"
@@ -52,7 +52,7 @@ def test_a_path_belongs_to_its_api(path, found):
 @pytest.mark.parametrize("surface", Surface)
 def test_a_streamed_answer_is_read_like_the_whole_one_wherever_its_pieces_end(surface):
     rendering = rendered(surface, ANSWER)
-    data = stream_of(rendering)
+    data = b"".join(rendering.stream())
 
     whole = read(surface, json.dumps(rendering.whole()).encode(), is_stream=False)
     stream, *others = [read(surface, data, is_stream=True, size=size) for size in (1, 7, 1_000_000)]
@@ -89,7 +89,7 @@ def test_a_large_event_in_small_pieces_is_read_in_linear_time():
 
 @pytest.mark.parametrize("surface", Surface)
 def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
-    data = stream_of(rendered(surface, "It is in the file ä.txt, line 7."))
+    data = b"".join(rendered(surface, "It is in the file ä.txt, line 7.").stream())
 
     cut = data.index(b"\n\n", data.index(b"in the file")) + 5
     found = read(surface, data[:cut], is_stream=True)
@@ -106,7 +106,7 @@ def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
     "bad", [b"data: {\n\n", b'data: {"type": "content_block_delta"}\n\n', b'data: {"choices": 7}\n\n']
 )
 def test_an_event_that_cannot_be_read_leaves_the_others(surface, bad):
-    first, end, others = stream_of(rendered(surface, ANSWER)).partition(b"\n\n")
+    first, end, others = b"".join(rendered(surface, ANSWER).stream()).partition(b"\n\n")
 
     found = read(surface, first + end + bad + others, is_stream=True)
 

@@ -27,7 +27,7 @@ from lcmsite.gateway.surfaces import LIST_KEY, Surface
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.mcp.calls import CallRunner
 from tests.clients.answers import Answer, ToolCall
-from tests.lcmsite.gateway.sessions import rendered, stream_of
+from tests.lcmsite.gateway.sessions import rendered
 
 FOUND = "retry_ceiling = 4711"
 CALL = {"type": "tool_use", "id": "1", "name": "lcm_grep", "input": {"query": "x"}}
@@ -147,7 +147,7 @@ def test_a_lookup_that_the_limit_of_the_answer_has_cut_off_is_not_answered() -> 
 
 def test_an_answer_of_several_rounds_has_one_id() -> None:
     lookup = Answer("I look it up.", (ToolCall("lcm_grep", {"query": "x"}),))
-    rounds = [stream_of(rendered(Surface.RESPONSES, each)) for each in (lookup, Answer("It is 4711."))]
+    rounds = [b"".join(rendered(Surface.RESPONSES, each).stream()) for each in (lookup, Answer("It is 4711."))]
     client = Client()
 
     client.ask(Vendor([(200, STREAM, each) for each in rounds]), Surface.RESPONSES)

@@ -13,7 +13,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from tests.clients.answers import Answer, ToolCall
 from tests.lcmsite.gateway.conftest import Running
-from tests.lcmsite.gateway.sessions import PATHS, mine, rendered, results, stream_of
+from tests.lcmsite.gateway.sessions import PATHS, mine, rendered, results
 from tests.lcmsite.gateway.upstream import answering, streaming
 from tests.lcmsite.gateway.window.checking import check_request, entries_of
 from tests.lcmsite.gateway.window.wire import FACT, Step, Wire
@@ -40,7 +40,7 @@ class Agent:
             answering(rendering.whole())(handler)
             return
         # Cut where no event ends.
-        whole = stream_of(rendering)
+        whole = b"".join(rendering.stream())
         streaming(*(whole[start : start + 700] for start in range(0, len(whole), 700)))(handler)
 
     def send(self, *script: Answer) -> ReadAnswer:
