@@ -40,6 +40,16 @@ def own_environment(home: Path, **values: str) -> dict[str, str]:
     return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1,localhost", **values}
 
 
+def claude_environment(vendor_url: str) -> dict[str, str]:
+    """The variables with which Claude Code asks this vendor, and nobody else."""
+    return {
+        "ANTHROPIC_BASE_URL": vendor_url,
+        "ANTHROPIC_API_KEY": "x",
+        "DISABLE_TELEMETRY": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
 @dataclass(frozen=True)
 class Person:
     """Somebody with a home of their own, who runs agents in a project there."""

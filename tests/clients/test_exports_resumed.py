@@ -8,7 +8,7 @@ import re
 import pytest
 
 from conversations.types import NewMessage, Role
-from tests.clients.programs import Person
+from tests.clients.programs import Person, claude_environment
 from tests.clients.vendor import Answer, Vendor
 from tests.conversations.real_data import DATA, needs_data
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
@@ -27,12 +27,8 @@ def resumed(person, session_id):
     (folder / f"{name}.jsonl").write_text(found.out)
     with Vendor(Answer("Going on.")) as vendor:
         ran = person.runs(
-            "claude", "-p", "And now?", "--resume", name, "--output-format", "json",
-            ANTHROPIC_BASE_URL=vendor.url,
-            ANTHROPIC_API_KEY="x",
-            DISABLE_TELEMETRY="1",
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-        )  # fmt: skip
+            "claude", "-p", "And now?", "--resume", name, "--output-format", "json", **claude_environment(vendor.url)
+        )
         assert "Going on." in ran.stdout, ran.stdout + ran.stderr
         return vendor.turns[0].json["messages"]
 

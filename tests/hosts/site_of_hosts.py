@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,11 +89,3 @@ def a_site() -> Iterator[HostSite]:
             running.kill()
         for process in processes_of(data_dir):
             process.kill()
-
-
-def environment_of(home: Path, **values: str) -> dict[str, str]:
-    """The environment of a program in this home, with nothing of LCM or other hosts."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LCM_", "CLAUDE", "CODEX"))}
-    # As where LCM is installed for everybody: plugins look for it on PATH.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"HOME": str(home), "PATH": path} | values

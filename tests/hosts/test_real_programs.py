@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clients.programs import agent_program
+from tests.clients.programs import Person, agent_program, claude_environment, own_environment
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.flows.processes import wait_until
-from tests.hosts.site_of_hosts import HostSite, a_site, environment_of
+from tests.hosts.site_of_hosts import HostSite, a_site
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
+# As where LCM is installed for everybody: plugins look for it on PATH.
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 OWN_SETTINGS = '{\n  "cleanupPeriodDays": 99\n}\n'
 ROUNDS = 12
 
@@ -39,28 +43,9 @@ def claude(home: Path, vendor: Vendor, *words: str) -> dict[str, object]:
 
 def claude_events(home: Path, vendor: Vendor, *words: str, **settings: str) -> list[dict[str, Any]]:
     """All events of it, from what it has found at its start to its result."""
-    (home / "boats").mkdir(exist_ok=True)
-    ran = subprocess.run(
-        [
-            agent_program("claude"),
-            "-p",
-            *words,
-            *("--verbose", "--output-format", "stream-json", "--allowedTools", "Bash,Task,mcp__lcm__lcm_grep"),
-        ],
-        env=environment_of(
-            home,
-            ANTHROPIC_BASE_URL=vendor.url,
-            ANTHROPIC_API_KEY="x",
-            DISABLE_TELEMETRY="1",
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            **settings,
-        ),
-        cwd=home / "boats",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    output = ("--verbose", "--output-format", "stream-json", "--allowedTools", "Bash,Task,mcp__lcm__lcm_grep")
+    variables = claude_environment(vendor.url) | {"PATH": PATH, **settings}
+    ran = Person(home).runs("claude", "-p", *words, *output, **variables)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
@@ -134,7 +119,7 @@ def test_the_plugin_of_claude_code_records_as_well_and_brings_tools_commands_and
     program = agent_program("claude")
     plugins = Path(__file__).parents[2] / "clients/plugins"
     assert site.lcm(tmp_path, "connect", "claude-code", "--yes", "--plugin").returncode == 0
-    environ = environment_of(tmp_path)
+    environ = own_environment(tmp_path, PATH=PATH)
     for words in (["marketplace", "add", str(plugins)], ["install", "lcm@lcm"]):
         subprocess.run([program, "plugin", *words], env=environ, check=True, capture_output=True, timeout=120)
 
@@ -152,21 +137,8 @@ def test_the_plugin_of_claude_code_records_as_well_and_brings_tools_commands_and
 
 
 def codex(home: Path, *words: str) -> None:
-    (home / "boats").mkdir(exist_ok=True)
-    ran = subprocess.run(
-        [
-            agent_program("codex"),
-            "exec",
-            *("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust"),
-            *words,
-        ],
-        env=environment_of(home, FAKE_KEY="x"),
-        cwd=home / "boats",
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    freely = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust")
+    ran = Person(home).runs("codex", "exec", *freely, *words, FAKE_KEY="x")
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -190,7 +162,7 @@ def test_codex_is_recorded_and_is_let_go(site, tmp_path):
         sessions = tmp_path / ".codex/sessions"
         [first] = sessions.rglob("rollout-*.jsonl")
         site.wait_for(first.stem[-36:], "Which port has the harbour?", "harbour port 5433", "It is 5433.")
-        recall = f"recall/?project={tmp_path / 'boats'}&budget=1000&share=1"
+        recall = f"recall/?project={Person(tmp_path).project}&budget=1000&share=1"
         wait_until(lambda: "5433" in site.api.get(recall)["text"], seconds=60, what="the session has its summary")
 
         # A session that begins with a recall is recorded on.
