@@ -63,8 +63,26 @@ def transcript(home: Path, name: str, lines: list[dict[str, Any]]) -> str:
     return str(path)
 
 
+@pytest.fixture
+def used(home: Path, db: None) -> Path:
+    """A home of somebody with a workspace."""
+    a_workspace()
+    return home
+
+
+def leave(host: str, *entries: dict[str, Any]) -> None:
+    """Put work of a host into the spool."""
+    for each in entries:
+        spool.add({"host": host, **each})
+
+
 def event(kind: str, **values: Any) -> dict[str, Any]:
     return {"hook_event_name": kind, "session_id": "cc-1", "cwd": "/home/ada/boats", **values}
+
+
+def entries_of(kind: str, **values: Any) -> list[dict[str, Any]]:
+    """What an event of Claude Code leaves."""
+    return host_named("claude-code").entries(event(kind, **values))
 
 
 def test_while_lcm_is_down_events_wait_once_for_each_transcript(home):
@@ -119,18 +137,13 @@ def test_an_unknown_host_and_a_recall_without_lcm_are_lines_in_the_log(home, mon
     assert log.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.django_db
-def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(home):
-    a_workspace()
-    main = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    child = transcript(home, "cc-1/subagents/agent-a1.jsonl", files.CLAUDE_CODE_AGENT)
-    for each in host_named("claude-code").entries(
-        event("SubagentStop", transcript_path=main, agent_transcript_path=child)
-    )[::-1]:
-        spool.add({"host": "claude-code", **each})
+def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(used):
+    main = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    child = transcript(used, "cc-1/subagents/agent-a1.jsonl", files.CLAUDE_CODE_AGENT)
+    leave("claude-code", *entries_of("SubagentStop", transcript_path=main, agent_transcript_path=child)[::-1])
 
     first = lcm("--json", "hook", "replay").json
-    spool.add({"host": "claude-code", "do": "import", "file": main})
+    leave("claude-code", {"do": "import", "file": main})
     again = replay()
 
     assert (first["done"], first["waiting"]) == (2, 0) and first["created"] > 0
@@ -140,10 +153,8 @@ def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(home):
     assert rows["cc-1:a1"].parent_link == ParentLink.SUBAGENT
 
 
-@pytest.mark.django_db
-def test_one_process_at_a_time_works_on_the_spool(home):
-    a_workspace()
-    spool.add({"host": "claude-code", "do": "import", "file": transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)})
+def test_one_process_at_a_time_works_on_the_spool(used):
+    leave("claude-code", {"do": "import", "file": transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)})
     lock = spool.hold()
     assert lock is not None and spool.hold() is None
 
@@ -155,12 +166,9 @@ def test_one_process_at_a_time_works_on_the_spool(home):
     assert spool.hold() is not None
 
 
-@pytest.mark.django_db
-def test_before_a_compaction_the_session_is_imported_and_flushed(home):
-    a_workspace()
-    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    for each in host_named("claude-code").entries(event("PreCompact", transcript_path=path, prompt_id="p1")):
-        spool.add({"host": "claude-code", **each})
+def test_before_a_compaction_the_session_is_imported_and_flushed(used):
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    leave("claude-code", *entries_of("PreCompact", transcript_path=path, prompt_id="p1"))
 
     report = replay()
 
@@ -169,16 +177,13 @@ def test_before_a_compaction_the_session_is_imported_and_flushed(home):
     assert boundary.host_reference == "cc-1:p1" and boundary.last_seq == Message.objects.count()
 
 
-@pytest.mark.django_db
-def test_what_a_host_cuts_is_summarized_up_to_the_cut_however_late_the_replay_is(home):
-    a_workspace()
+def test_what_a_host_cuts_is_summarized_up_to_the_cut_however_late_the_replay_is(used):
     texts = [f"Message {number} about port {5000 + number}. " * 40 for number in range(20)]
     lines = [files.claude_code_line(f"u{place + 1}", f"u{place}", text) for place, text in enumerate(texts)]
-    path = transcript(home, "cc-2.jsonl", lines[:16])
-    [_, flush] = host_named("claude-code").entries(event("PreCompact", session_id="cc-2", transcript_path=path))
-    transcript(home, "cc-2.jsonl", lines)
-    for each in ({"do": "import", "file": path}, flush):
-        spool.add({"host": "claude-code", **each})
+    path = transcript(used, "cc-2.jsonl", lines[:16])
+    [_, flush] = entries_of("PreCompact", session_id="cc-2", transcript_path=path)
+    transcript(used, "cc-2.jsonl", lines)
+    leave("claude-code", {"do": "import", "file": path}, flush)
 
     replay()
 
@@ -190,21 +195,18 @@ def test_what_a_host_cuts_is_summarized_up_to_the_cut_however_late_the_replay_is
     assert Conversation.objects.get().active_messages == 4
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("stored", [0, 1])
-def test_a_flush_waits_for_the_import_of_what_was_cut(home, monkeypatch, stored):
-    a_workspace()
+def test_a_flush_waits_for_the_import_of_what_was_cut(used, monkeypatch, stored):
     lines = [files.claude_code_line(f"u{place + 1}", f"u{place}", f"Message {place}.") for place in range(3)]
-    path = transcript(home, "cc-2.jsonl", lines[:stored])
+    path = transcript(used, "cc-2.jsonl", lines[:stored])
     if stored:
         lcm("import", path)
     else:
         a_conversation("By another client.", session_id="cc-2")
-    transcript(home, "cc-2.jsonl", lines[:2])
-    [_, flush] = host_named("claude-code").entries(event("PreCompact", session_id="cc-2", transcript_path=path))
-    transcript(home, "cc-2.jsonl", lines)
-    for each in ({"do": "import", "file": path}, flush):
-        spool.add({"host": "claude-code", **each})
+    transcript(used, "cc-2.jsonl", lines[:2])
+    [_, flush] = entries_of("PreCompact", session_id="cc-2", transcript_path=path)
+    transcript(used, "cc-2.jsonl", lines)
+    leave("claude-code", {"do": "import", "file": path}, flush)
 
     with monkeypatch.context() as patched:
         patched.setattr(Importer, "run", lambda self: 1 / 0)
@@ -217,13 +219,11 @@ def test_a_flush_waits_for_the_import_of_what_was_cut(home, monkeypatch, stored)
     assert Message.objects.get(seq=boundary.last_seq).content == "Message 1."
 
 
-@pytest.mark.django_db
-def test_a_flush_of_what_was_never_imported_is_noted_and_ends(home):
-    a_workspace()
+def test_a_flush_of_what_was_never_imported_is_noted_and_ends(used):
     a_conversation("By another client.", session_id="cc-1")
-    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    [_, flush] = host_named("claude-code").entries(event("PreCompact", transcript_path=path))
-    spool.add({"host": "claude-code", **flush})
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    [_, flush] = entries_of("PreCompact", transcript_path=path)
+    leave("claude-code", flush)
 
     report = replay()
 
@@ -231,12 +231,9 @@ def test_a_flush_of_what_was_never_imported_is_noted_and_ends(home):
     assert not CompactionBoundary.objects.exists()
 
 
-@pytest.mark.django_db
-def test_a_session_that_ends_is_summarized_for_the_next_one(home):
-    a_workspace()
-    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    for each in host_named("claude-code").entries(event("SessionEnd", transcript_path=path)):
-        spool.add({"host": "claude-code", **each})
+def test_a_session_that_ends_is_summarized_for_the_next_one(used):
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    leave("claude-code", *entries_of("SessionEnd", transcript_path=path))
 
     report = replay()
 
@@ -244,14 +241,12 @@ def test_a_session_that_ends_is_summarized_for_the_next_one(home):
     assert HistoryJob.objects.get().conversation.session_id == "cc-1"
 
 
-@pytest.mark.django_db
-def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(home):
-    a_workspace()
-    (home / "bad.jsonl").write_text('{"no": "message"}\n')
+def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(used):
+    (used / "bad.jsonl").write_text('{"no": "message"}\n')
     for name in ("bad.jsonl", "gone.jsonl"):
-        spool.add({"host": "codex", "do": "import", "file": str(home / name)})
-    good = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    spool.add({"host": "claude-code", "do": "import", "file": good})
+        leave("codex", {"do": "import", "file": str(used / name)})
+    good = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    leave("claude-code", {"do": "import", "file": good})
 
     report = replay()
 
@@ -260,17 +255,15 @@ def test_what_cannot_be_imported_is_noted_and_stops_nothing_else(home):
     assert "import" in host_state.read("codex", "activity.json")["problem"]["what"]
 
 
-@pytest.mark.django_db
-def test_what_fails_unexpectedly_stops_nothing_else_and_is_left_to_a_person_in_the_end(home):
-    a_workspace()
+def test_what_fails_unexpectedly_stops_nothing_else_and_is_left_to_a_person_in_the_end(used):
     # As no hook leaves it, and as a full disk leaves what a host compresses.
-    spool.add({"host": "pi", "do": "append", "messages": []})
-    (home / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}")[:12])
-    (home / "cut.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd\xff\xff\xff")
+    leave("pi", {"do": "append", "messages": []})
+    (used / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}")[:12])
+    (used / "cut.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd\xff\xff\xff")
     for name in ("cut.jsonl.gz", "cut.jsonl.zst"):
-        spool.add({"host": "codex", "do": "import", "file": str(home / name)})
+        leave("codex", {"do": "import", "file": str(used / name)})
     message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
-    spool.add({"host": "codex", "do": "append", "session": "cur-1", "messages": [message]})
+    leave("codex", {"do": "append", "session": "cur-1", "messages": [message]})
 
     in_background = [replay(spool.hold()) for _ in range(MOST_ATTEMPTS + 1)]
     by_hand = replay()
@@ -284,10 +277,8 @@ def test_what_fails_unexpectedly_stops_nothing_else_and_is_left_to_a_person_in_t
     assert "KeyError" in (host_state.folder() / "hooks.log").read_text()
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("refused", ["lcm_none", "revoked", "read"])
-def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_again(home, refused):
-    a_workspace()
+def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_again(used, refused):
     assert lcm("connect", "codex", "--yes").exit_code == 0
     connection = host_state.read("codex", "connection.json")
     match refused:
@@ -298,8 +289,8 @@ def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_a
             keys.forget_callers()
         case _:
             host_state.write("codex", "connection.json", {**connection, "api_key": refused})
-    path = transcript(home, "cc-1.jsonl", files.CLAUDE_CODE)
-    spool.add({"host": "codex", "do": "import", "file": path})
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    leave("codex", {"do": "import", "file": path})
 
     with_it = replay()
     again = lcm("--json", "connect", "codex", "--yes")
@@ -311,12 +302,10 @@ def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_a
     assert Conversation.objects.get().session_id == "cc-1"
 
 
-@pytest.mark.django_db
-def test_a_host_without_transcripts_leaves_messages(home):
-    a_workspace()
+def test_a_host_without_transcripts_leaves_messages(used):
     message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
     for _ in range(2):
-        spool.add({"host": "codex", "do": "append", "session": "cur-1", "messages": [message], "project": "/boats"})
+        leave("codex", {"do": "append", "session": "cur-1", "messages": [message], "project": "/boats"})
 
     report = replay()
 
@@ -496,7 +485,7 @@ def test_doctor_says_what_is_alive_and_what_to_do(served, home, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     connect_to("codex")
-    spool.add({"host": "codex", "do": "import", "file": "/t.jsonl"})
+    leave("codex", {"do": "import", "file": "/t.jsonl"})
     host_state.note("claude-code", event="Stop")
 
     shown = lcm("--json", "doctor")
@@ -514,25 +503,21 @@ def advice_on(host: str) -> str:
     return str(lcm("--json", "doctor", host).json["items"][0]["advice"])
 
 
-@pytest.mark.django_db
-def test_doctor_asks_for_trust_again_when_hooks_were_written_anew(home):
-    a_workspace()
+def test_doctor_asks_for_trust_again_when_hooks_were_written_anew(used):
     assert lcm("connect", "codex", "--yes").exit_code == 0
     at_first = advice_on("codex")
     host_state.note("codex", event="Stop")
     trusted = advice_on("codex")
-    hooks = home / ".codex/hooks.json"
+    hooks = used / ".codex/hooks.json"
     hooks.write_text(hooks.read_text().replace("hook codex", "hook nobody"))
     assert lcm("connect", "codex", "--yes").exit_code == 0
 
     assert ["/hooks" in each for each in (at_first, trusted, advice_on("codex"))] == [True, False, True]
 
 
-@pytest.mark.django_db
-def test_doctor_tells_what_was_changed_from_what_is_missing(home):
-    a_workspace()
+def test_doctor_tells_what_was_changed_from_what_is_missing(used):
     assert lcm("connect", "codex", "--yes").exit_code == 0
-    path = home / ".codex/config.toml"
+    path = used / ".codex/config.toml"
 
     path.write_text(path.read_text().replace("http_headers", "enabled = true\nhttp_headers"))
     changed = advice_on("codex")
@@ -584,7 +569,7 @@ def test_doctor_warns_where_the_gateway_records_the_same_session(served):
 
 def test_the_status_line_says_what_is_stored_and_what_waits(served, monkeypatch, capsys):
     a_conversation("Which port?", "5433.", session_id="cc-1")
-    spool.add({"host": "claude-code", "do": "import", "file": "/t.jsonl"})
+    leave("claude-code", {"do": "import", "file": "/t.jsonl"})
     monkeypatch.setattr(hook, "_received", lambda: b'{"session_id": "cc-1", "model": {"id": "x"}}')
 
     shown = []
@@ -616,8 +601,7 @@ def test_events_of_cursor_become_messages_once(served):
     # One of them came twice, as the same command can.
     left = [entry for each in [*events, events[1]] for entry in cursor.entries(each)]
     for _ in range(2):
-        for entry in left:
-            spool.add({"host": "cursor", **entry})
+        leave("cursor", *left)
         report = replay()
         assert report.refused == []
 
