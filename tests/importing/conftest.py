@@ -12,6 +12,18 @@ from tests.lcmsite.callers import lcm
 
 
 @pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Imports bytes as a file of this name; what the refusal says, as JSON."""
+
+    def run(name: str, content: bytes) -> dict[str, Any]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        return lcm("--json", "import", str(path)).problem
+
+    return run
+
+
+@pytest.fixture
 def imported(tmp_path: Path) -> Callable[..., Any]:
     """Imports bytes as a file of this name; what `lcm import` reports."""
 

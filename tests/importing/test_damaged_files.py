@@ -32,16 +32,9 @@ def damaged(packed: bytes) -> bytes:
 
 
 @pytest.fixture
-def refused(tmp_path):
+def refused(refused):
     """Imports bytes as a file of this name; returns the code and the sentence of the refusal."""
-
-    def run(name: str, content: bytes) -> tuple[str, str]:
-        path = tmp_path / name
-        path.write_bytes(content)
-        problem = lcm("--json", "import", str(path)).problem
-        return problem["code"], problem["detail"]
-
-    return run
+    return lambda *given: tuple(map(refused(*given).get, ("code", "detail")))
 
 
 @pytest.mark.parametrize("harmed", [cut_short, damaged])

@@ -52,6 +52,13 @@ def put(home: Path, name: str, content: bytes) -> Path:
     return path
 
 
+def of_codex(session, parent):
+    """A rollout of a subagent of Codex."""
+    payload = {"id": session, "parent_thread_id": parent, "source": {"subagent": "review"}}
+    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": payload}
+    return files.lines_of([meta, *files.CODEX[1:]])
+
+
 def discovered(home: Path, *more: str, exit_code: int = 0):
     found = lcm("--json", "import", "--discover", "--directory", str(home / "boats"), *more)
     assert found.exit_code == exit_code, found.err
@@ -104,22 +111,12 @@ def test_sessions_of_subagents_of_codex_are_children_although_they_ended_first(c
 
 
 def test_a_session_that_is_imported_before_its_parent_becomes_its_child(imported):
-    review = {"id": "codex-2", "parent_thread_id": "codex-1", "source": {"subagent": "review"}}
-    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": review}
-
-    imported("rollout-2.jsonl", files.lines_of([meta, *files.CODEX[1:]]))
+    imported("rollout-2.jsonl", of_codex("codex-2", "codex-1"))
     before = Conversation.objects.get().parent
     imported("rollout-1.jsonl", files.lines_of(files.CODEX))
 
     child = Conversation.objects.get(session_id="codex-2")
     assert (before, child.parent.session_id, child.parent_link) == (None, "codex-1", "subagent")
-
-
-def of_codex(session, parent):
-    """A rollout of a subagent of Codex."""
-    payload = {"id": session, "parent_thread_id": parent, "source": {"subagent": "review"}}
-    meta = {"timestamp": files.ISO, "type": "session_meta", "payload": payload}
-    return files.lines_of([meta, *files.CODEX[1:]])
 
 
 @pytest.mark.parametrize("parents", [{"a": "b", "b": "a"}, {"a": "a"}])

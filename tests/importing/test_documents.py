@@ -199,19 +199,6 @@ def test_the_summary_of_a_compaction_is_kept_as_that(imported):
     assert (part.message.role, part.text_content) == ("assistant", "The port is 5433.")
 
 
-def test_a_line_that_was_read_into_another_message_before_is_not_stored_again(imported, tmp_path):
-    content = files.lines_of([files.claude_code_line("c1", None, "The port is 5433.", isCompactSummary=True)])
-    (tmp_path / "cc-2.jsonl").write_bytes(content)
-    [entry] = History(path=tmp_path / "cc-2.jsonl").entries()
-    before = NewMessage(Role.USER, "The port is 5433.", idempotency_key=entry.key)
-    conversation = a_conversation(session_id="cc-2")
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[before])
-
-    [report] = imported("cc-2.jsonl", content)["conversations"]
-
-    assert (report["conversation_id"], report["stored_before"]) == (conversation.conversation_id, 1)
-
-
 def test_the_text_of_an_attachment_is_searched_and_shown(imported):
     imported(*files.FILES["Claude.ai"])
 
@@ -221,17 +208,32 @@ def test_the_text_of_an_attachment_is_searched_and_shown(imported):
     assert "[reasoning] Look." in lcm("messages", "cai-1").out
 
 
-def test_a_message_of_a_host_that_was_read_differently_before_is_not_stored_again(imported, tmp_path):
-    name, content = files.FILES["Claude.ai"]
+@pytest.mark.parametrize(
+    ("name", "content", "session", "text", "created"),
+    [
+        (
+            "cc-2.jsonl",
+            files.lines_of([files.claude_code_line("c1", None, "The port is 5433.", isCompactSummary=True)]),
+            "cc-2",
+            "The port is 5433.",
+            0,
+        ),
+        (*files.FILES["Claude.ai"], "cai-1", "Which port?\n[file a.txt]", 1),
+    ],
+    ids=["line", "attachment"],
+)
+def test_a_message_that_was_read_differently_before_is_not_stored_again(
+    imported, tmp_path, name, content, session, text, created
+):
     (tmp_path / name).write_bytes(content)
-    [question, _] = History(path=tmp_path / name).entries()
-    before = NewMessage(Role.USER, "Which port?\n[file a.txt]", idempotency_key=question.key)
-    conversation = a_conversation(session_id="cai-1")
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[before])
+    [first, *_] = History(path=tmp_path / name).entries()
+    before = NewMessage(Role.USER, text, idempotency_key=first.key)
+    conversation_id = a_conversation(session_id=session).conversation_id
+    a_store().append_messages(conversation_id=conversation_id, messages=[before])
 
     [report] = imported(name, content)["conversations"]
 
-    assert (report["stored_before"], report["created"]) == (1, 1)
+    assert (report["conversation_id"], report["stored_before"], report["created"]) == (conversation_id, 1, created)
 
 
 def test_the_title_of_a_transcript_is_that_of_its_conversation_unless_it_has_one(imported):
@@ -345,15 +347,12 @@ def test_an_export_is_imported_as_the_zip_that_the_vendor_sends(imported, name):
         (DAMAGED_LZMA, "LCM reads only deflated or stored files"),
     ],
 )
-def test_a_zip_without_a_readable_export_is_refused(tmp_path, monkeypatch, content, why):
+def test_a_zip_without_a_readable_export_is_refused(refused, monkeypatch, content, why):
     monkeypatch.setattr("lcmsite.importing.history.MOST_UNZIPPED_BYTES", 1000)
-    path = tmp_path / "export.zip"
-    path.write_bytes(content)
 
-    refused = lcm("--json", "import", str(path))
+    problem = refused("export.zip", content)
 
-    assert (refused.exit_code, refused.problem["code"]) == (2, "malformed_history")
-    assert why in refused.problem["detail"]
+    assert problem["code"] == "malformed_history" and why in problem["detail"]
 
 
 def test_a_last_line_that_is_being_written_is_taken_by_the_next_import(imported):
@@ -375,12 +374,8 @@ def test_standard_input_is_imported_like_a_file():
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b'{"a": 1}\n', b"[]x"])
-def test_a_refusal_names_what_can_be_read(tmp_path, content):
-    path = tmp_path / "unknown"
-    path.write_bytes(content)
+def test_a_refusal_names_what_can_be_read(refused, content):
+    sentence = refused("unknown", content)["detail"]
 
-    refused = lcm("--json", "import", str(path))
-
-    assert refused.exit_code == 2
     for name in ("anthropic", "Claude Code", "Codex", "pi", "OpenCode", "ChatGPT", "aider"):
-        assert name in refused.problem["detail"]
+        assert name in sentence

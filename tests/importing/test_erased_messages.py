@@ -9,7 +9,7 @@ import pytest
 from conversations.models import Conversation, LargeFile, Message
 from integrity.retention.erasure import Erasures
 from tests.importing import host_files as files
-from tests.lcmsite.callers import lcm
+from tests.integrity.erasing import erased
 
 pytestmark = pytest.mark.django_db
 
@@ -21,9 +21,7 @@ def imported(imported):
 
 
 def erase(conversation_id, **what):
-    erasures = Erasures.from_settings()
-    preview = erasures.preview_erasure(conversation_id=conversation_id, **what)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), conversation_id, **what)
 
 
 def heads():
@@ -81,29 +79,27 @@ def test_a_long_text_that_was_moved_to_a_file_is_not_stored_again(imported, sett
 
 
 @pytest.mark.parametrize("seqs", [{}, {"from_seq": 2, "to_seq": 5}], ids=["everything", "a part"])
-def test_erased_messages_in_other_lines_are_refused_like_all_others(imported, tmp_path, seqs):
+def test_erased_messages_in_other_lines_are_refused_like_all_others(imported, refused, seqs):
     lines = [json.dumps({"role": "user", "content": f"message {n}", "session_id": "a"}) + "\n" for n in range(5)]
     imported("moved.jsonl", "".join(lines).encode())
     [conversation] = Conversation.objects.all()
     erase(conversation.pk, **seqs)
-    (tmp_path / "moved.jsonl").write_text("".join([lines[0].replace("0", "new"), *lines]))
 
-    refused = lcm("--json", "import", str(tmp_path / "moved.jsonl"))
+    problem = refused("moved.jsonl", "".join([lines[0].replace("0", "new"), *lines]).encode())
 
-    assert refused.problem["code"] == "history_changed"
+    assert problem["code"] == "history_changed"
     assert Message.objects.count() == 5
 
 
-def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, tmp_path):
+def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, refused):
     rows = [{"role": "user", "content": f"message {number}", "session_id": "a"} for number in range(5)]
     lines = [json.dumps(row) + "\n" for row in rows]
     imported("edited.jsonl", "".join(lines).encode())
     [conversation] = Conversation.objects.all()
     erase(conversation.pk, from_seq=2, to_seq=2)
     lines[2] = json.dumps({**rows[2], "content": "edited"}) + "\n"
-    (tmp_path / "edited.jsonl").write_text("".join(lines))
 
-    refused = lcm("--json", "import", str(tmp_path / "edited.jsonl"))
+    problem = refused("edited.jsonl", "".join(lines).encode())
 
-    assert refused.problem["code"] == "history_changed"
-    assert refused.problem["detail"].startswith("edited.jsonl, line 3 differs")
+    assert problem["code"] == "history_changed"
+    assert problem["detail"].startswith("edited.jsonl, line 3 differs")

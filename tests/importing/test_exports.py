@@ -10,6 +10,7 @@ import pytest
 from conversations.models import Conversation, Message
 from integrity.retention.erasure import Erasures
 from tests.importing import host_files as files
+from tests.integrity.erasing import erased
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
@@ -89,10 +90,8 @@ def test_markdown_has_every_text_in_order(stored):
 def test_markdown_names_an_erased_message_in_one_line(stored):
     session_id = stored(*files.FILES["OpenCode"])
     before = exported(session_id, "markdown").split("\n## ")
-    erasures = Erasures.from_settings()
     [conversation] = Conversation.objects.filter(session_id=session_id)
-    preview = erasures.preview_erasure(conversation_id=conversation.pk, from_seq=2, to_seq=conversation.next_seq - 1)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(), conversation.pk, from_seq=2, to_seq=conversation.next_seq - 1)
 
     after = exported(session_id, "markdown").split("\n## ")
 

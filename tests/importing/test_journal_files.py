@@ -115,13 +115,10 @@ def test_a_line_with_large_metadata_is_whole_in_the_journal_and_the_message_keep
     assert Message.objects.count() == 2
 
 
-def test_without_a_journal_large_metadata_is_refused_as_before(tmp_path):
-    path = tmp_path / "chat.jsonl"
-    path.write_text(json.dumps({"role": "user", "content": "x", "refusal": None, "own": "y" * MOST}) + "\n")
+def test_without_a_journal_large_metadata_is_refused_as_before(refused):
+    chat = {"role": "user", "content": "x", "refusal": None, "own": "y" * MOST}
 
-    refused = lcm("--json", "import", str(path))
-
-    assert refused.problem["code"] == "metadata_too_large"
+    assert refused("chat.jsonl", files.lines_of([chat]))["code"] == "metadata_too_large"
     assert not JournalEntry.objects.exists()
 
 
