@@ -10,21 +10,20 @@ from datetime import datetime
 
 from prometheus_client import Histogram
 
-from compaction.policy import CompactionPolicy
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import EVERYTHING, Scope
 from conversations.types import PartType, Role
 from retrieval.assembly.about import About, about
-from retrieval.describing.browsing import BrowseSort, ConversationPage, browse
+from retrieval.describing.browsing import ConversationBrowser
 from retrieval.describing.describe import describe
-from retrieval.describing.lineage import MOST_LEVELS, Direction, Impact, impact, lineage
-from retrieval.describing.ranges import RangeDescription, RangeExpansion, describe_range
-from retrieval.describing.window import LineageWindow, lineage_window
+from retrieval.describing.lineage import LineageReader
+from retrieval.describing.ranges import RangeReader
+from retrieval.describing.window import WindowReader
 from retrieval.expansion.expand import Expansion
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.request import SearchRequest
-from retrieval.types import BranchChoice, Description, ExpandResult, GrepMode, GrepResult, GrepScope, GrepSort, Lineage
+from retrieval.types import BranchChoice, Description, GrepMode, GrepResult, GrepScope, GrepSort
 
 MILLISECONDS = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0)
 SEARCH_LATENCY = Histogram("lcm_search_latency_ms", "How long a search took, in milliseconds.", buckets=MILLISECONDS)
@@ -44,12 +43,11 @@ def timed(histogram: Histogram) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class RetrievalEngine:
+class RetrievalEngine(Expansion, RangeReader, LineageReader, WindowReader, ConversationBrowser):
     """Reads one workspace or, for workers and the site administrator, all of them."""
 
-    policy: RetrievalPolicy
-    tokens: TokenEstimator
-    scope: Scope = EVERYTHING
+    expand = timed(EXPAND_LATENCY)(Expansion.expand)
+    expand_range = timed(EXPAND_LATENCY)(Expansion.expand_range)
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> RetrievalEngine:
@@ -131,51 +129,7 @@ class RetrievalEngine:
         session of another conversation; Invalid `bad_cursor` for a cursor of another message.
         """
         described = describe(id, scope=self.scope)
-        return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).description(
-            described, token_cap=token_cap, cursor=cursor
-        )
-
-    def describe_range(self, *, conversation_id: int, from_seq: int, to_seq: int) -> RangeDescription:
-        """List the summaries and messages that cover a range, and the cost to open them.
-
-        The cost is in tokens. Each summary is returned with its text, the number of messages of the range that it
-        covers, and how far it extends beyond the range. Raises NotFound for an unknown conversation; Invalid if
-        `to_seq` is before `from_seq`.
-        """
-        return describe_range(
-            conversation_id=conversation_id,
-            from_seq=from_seq,
-            to_seq=to_seq,
-            text_tokens=self.policy.max_expand_tokens,
-            scope=self.scope,
-        )
-
-    def impact(
-        self,
-        *,
-        id: str,
-        direction: Direction | str = Direction.UPSTREAM,
-        max_depth: int = MOST_LEVELS,
-        min_confidence: float = 0.0,
-        limit: int = 50,
-    ) -> Impact:
-        """List what depends on a message, a summary or a file, by distance.
-
-        The result lists what may be wrong if this item is wrong: at distance 1 it WILL BREAK, at 2 it is LIKELY
-        AFFECTED, and further on it MAY NEED TESTING. Upstream (the default) follows links to what derives from the
-        item: from a file to the messages that name it, from messages to summaries, and on to the session, arc and epoch
-        summaries of the project. Downstream follows links to the item's sources. The confidence of a link is that of
-        the summary made by it: 0.7 at the normal level, 0.5 at aggressive, 0.3 at deterministic. Links below
-        `min_confidence` are not followed. All items are counted; only the nearest `limit` are listed. Raises NotFound.
-        """
-        return impact(
-            id,
-            direction=Direction(direction),
-            max_depth=max_depth,
-            min_confidence=min_confidence,
-            limit=limit,
-            scope=self.scope,
-        )
+        return self.description(described, token_cap=token_cap, cursor=cursor)
 
     @timed(SEARCH_LATENCY)
     def about(
@@ -203,117 +157,4 @@ class RetrievalEngine:
             question=question,
             max_tokens=max_tokens,
             conversation_id=conversation_id,
-        )
-
-    @timed(EXPAND_LATENCY)
-    def expand(
-        self,
-        *,
-        summary_id: str,
-        depth: int = 1,
-        include_messages: bool = False,
-        token_cap: int | None = None,
-        keep_ends: bool = False,
-        cursor: str | None = None,
-    ) -> ExpandResult:
-        """Open a summary: a page of its sources, in order, within `token_cap` tokens.
-
-        `depth` is the number of levels to open; -1 opens all. `next_cursor` continues exactly where the page stopped,
-        so that every byte can be read. With `keep_ends`, a page that cannot hold everything still ends with the very
-        last item; `gap` names the skipped messages, and the cursor continues at the start of the gap. Raises NotFound;
-        Invalid `bad_cursor` for a cursor of another expansion.
-        """
-        return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).page(
-            summary_id=summary_id,
-            depth=depth,
-            include_messages=include_messages,
-            token_cap=token_cap,
-            keep_ends=keep_ends,
-            cursor=cursor,
-        )
-
-    @timed(EXPAND_LATENCY)
-    def expand_range(
-        self,
-        *,
-        conversation_id: int,
-        from_seq: int,
-        to_seq: int,
-        depth: int = 1,
-        include_messages: bool = False,
-        only_messages: bool = False,
-        token_cap: int | None = None,
-        keep_ends: bool = False,
-        cursor: str | None = None,
-    ) -> RangeExpansion:
-        """Open a range of messages: a page in order, within `token_cap` tokens.
-
-        Level 1 is the active context, in which summaries replace older messages. `depth` is the number of levels to
-        open; -1 opens all. `include_messages` adds the messages of these levels. `only_messages` returns every message
-        of the range and no summaries. The cursor and `keep_ends` work as in `expand`. All pages use the context as it
-        was at the first page, even if a compaction changes it meanwhile. Raises NotFound; Invalid if `to_seq` is before
-        `from_seq`; Invalid `bad_cursor` for a cursor of another expansion.
-        """
-        return Expansion(policy=self.policy, tokens=self.tokens, scope=self.scope).range_page(
-            conversation_id=conversation_id,
-            from_seq=from_seq,
-            to_seq=to_seq,
-            depth=depth,
-            include_messages=include_messages,
-            only_messages=only_messages,
-            token_cap=token_cap,
-            keep_ends=keep_ends,
-            cursor=cursor,
-        )
-
-    def lineage(self, *, conversation_id: int) -> Lineage:
-        """Read all summaries of a conversation and their sources. Raises NotFound."""
-        return lineage(conversation_id, scope=self.scope)
-
-    def lineage_window(
-        self,
-        *,
-        conversation_id: int,
-        from_seq: int | None = None,
-        to_seq: int | None = None,
-        as_of_run: str | None = None,
-        with_messages: bool = True,
-        resolution: int | None = None,
-    ) -> LineageWindow:
-        """Read the lineage between two seqs: summaries and messages not summarized.
-
-        Default: the whole conversation. In a small window, single messages are listed. `as_of_run` reads the lineage as
-        it was at the end of that run. `resolution` is the number of columns of a drawing: summaries that are narrower
-        than one column and not in the active context are returned in bundles. Raises NotFound; Invalid if `to_seq` is
-        before `from_seq`.
-        """
-        return lineage_window(
-            conversation_id=conversation_id,
-            from_seq=from_seq,
-            to_seq=to_seq,
-            as_of_run=as_of_run,
-            with_messages=with_messages,
-            resolution=resolution,
-            scope=self.scope,
-        )
-
-    def browse(
-        self,
-        *,
-        query: str | None = None,
-        sort: BrowseSort | str = BrowseSort.UPDATED,
-        page: int = 1,
-        limit: int = 25,
-    ) -> ConversationPage:
-        """List the workspace's conversations, each with the tokens of its context.
-
-        `query` matches titles and session ids.
-        """
-        return browse(
-            query=query,
-            sort=sort,
-            page=page,
-            limit=limit,
-            policy=CompactionPolicy.from_settings(),
-            scope=self.scope,
         )

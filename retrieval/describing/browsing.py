@@ -14,10 +14,10 @@ from compaction.policy import CompactionPolicy
 from compaction.types import CompactionDecision
 from conversations.content.lossless_values import is_storable
 from conversations.models import Conversation
-from conversations.scope import Scope
 from conversations.sql import array, load, rows
 from conversations.store.pages import with_first_prompts
 from conversations.types import ConversationRecord
+from retrieval.reader import Reader
 
 # The maximum page number. Use the filter to find other conversations.
 MOST_PAGES = 10_000
@@ -73,31 +73,44 @@ class ConversationPage:
     next_cursor: str | None = None
 
 
-def browse(
-    *, query: str | None, sort: BrowseSort | str, page: int, limit: int, policy: CompactionPolicy, scope: Scope
-) -> ConversationPage:
-    """See `RetrievalEngine.browse`: four statements for any number of rows."""
-    found: QuerySet[Conversation] = scope.narrow(Conversation.objects.select_related("project"))
-    if query:
-        found = found.filter(
-            Q(title__icontains=query) | Q(session_id__icontains=query) if is_storable(query) else Q(pk=0)
+@dataclass(frozen=True)
+class ConversationBrowser(Reader):
+    """Lists conversations."""
+
+    def browse(
+        self,
+        *,
+        query: str | None = None,
+        sort: BrowseSort | str = BrowseSort.UPDATED,
+        page: int = 1,
+        limit: int = 25,
+    ) -> ConversationPage:
+        """List the workspace's conversations, each with the tokens of its context.
+
+        `query` matches titles and session ids.
+        """
+        policy = CompactionPolicy.from_settings()
+        found: QuerySet[Conversation] = self.scope.narrow(Conversation.objects.select_related("project"))
+        if query:
+            found = found.filter(
+                Q(title__icontains=query) | Q(session_id__icontains=query) if is_storable(query) else Q(pk=0)
+            )
+        start = (page - 1) * limit
+        annotated = found.annotate(last_outcome=last_outcome_of_resting())
+        shown = list(annotated.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
+        filled = {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
+        total = found.count()
+        records = with_first_prompts(each.as_record() for each in shown)
+        return ConversationPage(
+            conversations=tuple(
+                _overview(record, filled[each.pk], decide(each, policy, last_outcome=each.last_outcome))
+                for record, each in zip(records, shown, strict=True)
+            ),
+            total=total,
+            page=page,
+            limit=limit,
+            next_page=page + 1 if page * limit < min(total, MOST_PAGES * limit) else None,
         )
-    start = (page - 1) * limit
-    annotated = found.annotate(last_outcome=last_outcome_of_resting())
-    shown = list(annotated.order_by(*_ORDER[BrowseSort(sort)])[start : start + limit])
-    filled = {row[0]: row[1:] for row in rows(_SQL["tokens_of_conversations"], [array(each.pk for each in shown)])}
-    total = found.count()
-    records = with_first_prompts(each.as_record() for each in shown)
-    return ConversationPage(
-        conversations=tuple(
-            _overview(record, filled[each.pk], decide(each, policy, last_outcome=each.last_outcome))
-            for record, each in zip(records, shown, strict=True)
-        ),
-        total=total,
-        page=page,
-        limit=limit,
-        next_page=page + 1 if page * limit < min(total, MOST_PAGES * limit) else None,
-    )
 
 
 def _overview(

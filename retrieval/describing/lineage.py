@@ -7,7 +7,9 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
+from compaction.types import BoundaryRecord
 from conversations.errors import NotFound
+from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.withheld import quarantined_files
@@ -15,6 +17,7 @@ from conversations.types import Level
 from retrieval.describing.session_outlines import session_summary
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.ids import named, names_in
+from retrieval.reader import Reader
 from retrieval.types import ItemKind, Lineage, LineageEdge, LineageNode, MessageSpan
 
 # No lineage has so many levels. The limit ends the recursion if a damaged lineage has a cycle.
@@ -106,44 +109,6 @@ class Impact:
     items_complete: bool
 
 
-def impact(id: str, *, direction: Direction, max_depth: int, min_confidence: float, limit: int, scope: Scope) -> Impact:
-    """Run three queries, and one more for files: see `RetrievalEngine.impact`."""
-    with snapshot():
-        kind, name, number, conversation_id = _source(id, scope)
-        values = {
-            "kind": kind.value,
-            "id": name,
-            "number": number,
-            "max_depth": max_depth,
-            "levels": texts(level for level in Level if level.confidence >= min_confidence),
-            "limit": limit,
-        }
-        itself, *levels = [ImpactLevel(*row) for row in _rows("levels", direction, values)]
-        items = _items(_rows("nearest", direction, values)) if levels else {}
-    upstream = direction is Direction.UPSTREAM
-    levels = [
-        replace(
-            level,
-            label=_LABELS.get(level.distance, ImpactLabel.MAY_NEED_TESTING) if upstream else None,
-            items=items.get(level.distance, ()),
-        )
-        for level in levels
-    ]
-    count = sum(level.count for level in levels)
-    return Impact(
-        id=name,
-        kind=kind,
-        conversation_id=conversation_id,
-        direction=direction,
-        active=itself.active > 0,
-        count=count,
-        tokens=sum(level.tokens for level in levels),
-        active_count=sum(level.active for level in levels),
-        levels=tuple(levels),
-        items_complete=sum(map(len, items.values())) == count,
-    )
-
-
 def _source(id: str, scope: Scope) -> tuple[ImpactKind, str, int | None, int | None]:
     """Return the kind, id, number and conversation of an item; raises NotFound."""
     found = named(id) or next((each for each in names_in(id) if each.kind in _FINDERS), None)
@@ -178,15 +143,78 @@ def _items(fetched: list[tuple[Any, ...]]) -> dict[int, tuple[ImpactItem, ...]]:
     return {distance: tuple(group) for distance, group in groupby(items, key=lambda item: item.distance)}
 
 
-def lineage(conversation_id: int, *, scope: Scope) -> Lineage:
-    """Run five queries for a lineage of any size: see `RetrievalEngine.lineage`."""
-    conversation = scope.conversation(conversation_id)
-    whole = {"conversation_id": conversation_id, "from": 1, "upto": conversation.next_seq}
-    return Lineage(
-        conversation_id=conversation_id,
-        message_count=conversation.counters.message_count,
-        nodes=records_of(LineageNode, rows(STATEMENTS["nodes"], [conversation_id])),
-        edges=records_of(LineageEdge, rows(STATEMENTS["edges"], [conversation_id])),
-        raw_messages=records_of(MessageSpan, rows(STATEMENTS["raw_spans"], whole)),
-        boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
-    )
+def boundaries_of(conversation: Conversation) -> tuple[BoundaryRecord, ...]:
+    """The positions where the host has cut its context, in order."""
+    return tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id"))
+
+
+@dataclass(frozen=True)
+class LineageReader(Reader):
+    """Reads what was made from what."""
+
+    def impact(
+        self,
+        *,
+        id: str,
+        direction: Direction | str = Direction.UPSTREAM,
+        max_depth: int = MOST_LEVELS,
+        min_confidence: float = 0.0,
+        limit: int = 50,
+    ) -> Impact:
+        """List what depends on a message, a summary or a file, by distance.
+
+        The result lists what may be wrong if this item is wrong: at distance 1 it WILL BREAK, at 2 it is LIKELY
+        AFFECTED, and further on it MAY NEED TESTING. Upstream (the default) follows links to what derives from the
+        item: from a file to the messages that name it, from messages to summaries, and on to the session, arc and epoch
+        summaries of the project. Downstream follows links to the item's sources. The confidence of a link is that of
+        the summary made by it: 0.7 at the normal level, 0.5 at aggressive, 0.3 at deterministic. Links below
+        `min_confidence` are not followed. All items are counted; only the nearest `limit` are listed. Raises NotFound.
+        """
+        direction = Direction(direction)
+        with snapshot():
+            kind, name, number, conversation_id = _source(id, self.scope)
+            values = {
+                "kind": kind.value,
+                "id": name,
+                "number": number,
+                "max_depth": max_depth,
+                "levels": texts(level for level in Level if level.confidence >= min_confidence),
+                "limit": limit,
+            }
+            itself, *levels = [ImpactLevel(*row) for row in _rows("levels", direction, values)]
+            items = _items(_rows("nearest", direction, values)) if levels else {}
+        upstream = direction is Direction.UPSTREAM
+        levels = [
+            replace(
+                level,
+                label=_LABELS.get(level.distance, ImpactLabel.MAY_NEED_TESTING) if upstream else None,
+                items=items.get(level.distance, ()),
+            )
+            for level in levels
+        ]
+        count = sum(level.count for level in levels)
+        return Impact(
+            id=name,
+            kind=kind,
+            conversation_id=conversation_id,
+            direction=direction,
+            active=itself.active > 0,
+            count=count,
+            tokens=sum(level.tokens for level in levels),
+            active_count=sum(level.active for level in levels),
+            levels=tuple(levels),
+            items_complete=sum(map(len, items.values())) == count,
+        )
+
+    def lineage(self, *, conversation_id: int) -> Lineage:
+        """Read all summaries of a conversation and their sources. Raises NotFound."""
+        conversation = self.scope.conversation(conversation_id)
+        whole = {"conversation_id": conversation_id, "from": 1, "upto": conversation.next_seq}
+        return Lineage(
+            conversation_id=conversation_id,
+            message_count=conversation.counters.message_count,
+            nodes=records_of(LineageNode, rows(STATEMENTS["nodes"], [conversation_id])),
+            edges=records_of(LineageEdge, rows(STATEMENTS["edges"], [conversation_id])),
+            raw_messages=records_of(MessageSpan, rows(STATEMENTS["raw_spans"], whole)),
+            boundaries=boundaries_of(conversation),
+        )

@@ -17,6 +17,7 @@ from conversations.scope import Scope
 from conversations.sql import rows, snapshot
 from conversations.store.paths import WHOLE, Path, active_path
 from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline
+from retrieval.reader import Reader
 from retrieval.types import ExpandedItem, MessageSpan, SummaryOutline
 
 NOW = "infinity"
@@ -141,46 +142,54 @@ def covering(stretch: Range, path: Path, *, as_of: datetime | str = NOW) -> list
     return [(outline(row[:-1]), row[-1]) for row in found]
 
 
-def describe_range(
-    *, conversation_id: int, from_seq: int, to_seq: int, text_tokens: int, scope: Scope
-) -> RangeDescription:
-    """Run at most six queries: see `RetrievalEngine.describe_range`."""
-    with snapshot():
-        stretch = range_of(conversation_id, from_seq, to_seq, scope=scope)
-        path = active_path(conversation_id) if stretch.conversation.moves else WHOLE
-        found = covering(stretch, path)
-        below = _below(stretch, [summary.summary_id for summary, _ in found])
-        raw = [MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], stretch.values)]
-        [[message_tokens, raw_tokens]] = rows(STATEMENTS["tokens"], stretch.values)
-        withheld = withheld_items(conversation_id) if stretch.conversation.quarantined else ()
-        note = stretch.note(path)
-        texts = _texts([summary for summary, _ in found if summary.summary_id not in withheld], text_tokens)
-    nodes = [
-        CoveringNode(
-            summary=summary,
-            messages_in_range=messages,
-            seqs_before=max(0, from_seq - summary.first_seq),
-            seqs_after=max(0, summary.last_seq - stretch.last_seq),
-            content=texts.get(summary.summary_id),
-            quarantined=summary.summary_id in withheld,
+@dataclass(frozen=True)
+class RangeReader(Reader):
+    """Describes ranges of messages."""
+
+    def describe_range(self, *, conversation_id: int, from_seq: int, to_seq: int) -> RangeDescription:
+        """List the summaries and messages that cover a range, and the cost to open them.
+
+        The cost is in tokens. Each summary is returned with its text, the number of messages of the range that it
+        covers, and how far it extends beyond the range. Raises NotFound for an unknown conversation; Invalid if
+        `to_seq` is before `from_seq`.
+        """
+        with snapshot():
+            stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
+            path = active_path(conversation_id) if stretch.conversation.moves else WHOLE
+            found = covering(stretch, path)
+            below = _below(stretch, [summary.summary_id for summary, _ in found])
+            raw = [MessageSpan(*row) for row in rows(STATEMENTS["raw_spans"], stretch.values)]
+            [[message_tokens, raw_tokens]] = rows(STATEMENTS["tokens"], stretch.values)
+            withheld = withheld_items(conversation_id) if stretch.conversation.quarantined else ()
+            note = stretch.note(path)
+            readable = [summary for summary, _ in found if summary.summary_id not in withheld]
+            texts = _texts(readable, self.policy.max_expand_tokens)
+        nodes = [
+            CoveringNode(
+                summary=summary,
+                messages_in_range=messages,
+                seqs_before=max(0, from_seq - summary.first_seq),
+                seqs_after=max(0, summary.last_seq - stretch.last_seq),
+                content=texts.get(summary.summary_id),
+                quarantined=summary.summary_id in withheld,
+            )
+            for summary, messages in found
+        ]
+        return RangeDescription(
+            conversation_id=conversation_id,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            first_seq=min([from_seq, *(summary.first_seq for summary, _ in found)]),
+            last_seq=max([stretch.last_seq, *(summary.last_seq for summary, _ in found)]),
+            message_count=stretch.message_count,
+            message_tokens=message_tokens,
+            context_tokens=raw_tokens + sum(summary.token_count for summary, _ in found),
+            nodes=tuple(nodes),
+            raw_messages=tuple(raw),
+            manifest=tuple(below[:MOST_IN_MANIFEST]),
+            manifest_complete=len(below) <= MOST_IN_MANIFEST,
+            note=note,
         )
-        for summary, messages in found
-    ]
-    return RangeDescription(
-        conversation_id=conversation_id,
-        from_seq=from_seq,
-        to_seq=to_seq,
-        first_seq=min([from_seq, *(summary.first_seq for summary, _ in found)]),
-        last_seq=max([stretch.last_seq, *(summary.last_seq for summary, _ in found)]),
-        message_count=stretch.message_count,
-        message_tokens=message_tokens,
-        context_tokens=raw_tokens + sum(summary.token_count for summary, _ in found),
-        nodes=tuple(nodes),
-        raw_messages=tuple(raw),
-        manifest=tuple(below[:MOST_IN_MANIFEST]),
-        manifest_complete=len(below) <= MOST_IN_MANIFEST,
-        note=note,
-    )
 
 
 def _below(stretch: Range, roots: Sequence[str]) -> list[SummaryOutline]:

@@ -17,11 +17,12 @@ from compaction.types import BoundaryRecord, CompactionDecision, Outcome, Reason
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
 from conversations.models import Conversation
-from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot
 from conversations.store.paths import WHOLE, path_at
 from conversations.types import ConversationRecord, Level, Role
+from retrieval.describing.lineage import boundaries_of
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
+from retrieval.reader import Reader
 from retrieval.types import MessageSpan
 
 # If a window has more messages, they are not listed.
@@ -122,61 +123,71 @@ class LineageWindow:
     as_of_run: str | None = None
 
 
-def lineage_window(
-    *,
-    conversation_id: int,
-    from_seq: int | None,
-    to_seq: int | None,
-    as_of_run: str | None,
-    with_messages: bool,
-    resolution: int | None,
-    scope: Scope,
-) -> LineageWindow:
-    """Run a few queries for any size: see `RetrievalEngine.lineage_window`."""
-    with snapshot():
-        conversation = scope.conversation(conversation_id)
-        time, count = _moment(conversation, as_of_run)
-        first, last = max(1, from_seq or 1), max(1, min(to_seq or count, count))
-        if first > last:
-            raise Invalid(
-                f"from_seq must not be after to_seq, and both must be from 1 to {count}; not {first} to {last}."
+@dataclass(frozen=True)
+class WindowReader(Reader):
+    """Reads windows of the lineage."""
+
+    def lineage_window(
+        self,
+        *,
+        conversation_id: int,
+        from_seq: int | None = None,
+        to_seq: int | None = None,
+        as_of_run: str | None = None,
+        with_messages: bool = True,
+        resolution: int | None = None,
+    ) -> LineageWindow:
+        """Read the lineage between two seqs: summaries and messages not summarized.
+
+        Default: the whole conversation. In a small window, single messages are listed. `as_of_run` reads the lineage as
+        it was at the end of that run. `resolution` is the number of columns of a drawing: summaries that are narrower
+        than one column and not in the active context are returned in bundles. Raises NotFound; Invalid if `to_seq` is
+        before `from_seq`.
+        """
+        with snapshot():
+            conversation = self.scope.conversation(conversation_id)
+            time, count = _moment(conversation, as_of_run)
+            first, last = max(1, from_seq or 1), max(1, min(to_seq or count, count))
+            if first > last:
+                raise Invalid(
+                    f"from_seq must not be after to_seq, and both must be from 1 to {count}; not {first} to {last}."
+                )
+            # The number of messages in one column of the drawing. A narrower summary is not listed separately.
+            least = 1 if resolution is None else -(-(last - first + 1) // resolution)
+            path = WHOLE if time is None or not conversation.moves else path_at(conversation_id, time)
+            values = {
+                **path.values,
+                "conversation_id": conversation_id,
+                "from": first,
+                "upto": last,
+                "time": time,
+                "most": MOST_RUNS,
+                "least": least,
+                "bundle_width": least * BUNDLED_PARTS,
+            }
+            seen = _SQL["active_now" if time is None else "active_then"]
+            is_single = _SQL["is_single"].format(seen=seen)
+            summaries = _SQL["summaries"].format(seen=seen, among=f"AND ({is_single})" if least > 1 else "")
+            bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
+            raw_spans = STATEMENTS["raw_spans"] if time is None else _SQL["raw_then"]
+            raw = tuple(MessageSpan(*row) for row in rows(raw_spans, values))
+            is_narrow = with_messages and last - first < MOST_MESSAGES
+            policy = CompactionPolicy.from_settings()
+            return LineageWindow(
+                conversation=conversation.as_record(),
+                pressure=decide_on_one(conversation, policy),
+                first_seq=first,
+                last_seq=last,
+                message_count=count,
+                tail_from_seq=max(1, count - policy.overridden(conversation.overrides).fresh_tail_count + 1),
+                summaries=records_of(WindowSummary, rows(summaries, values)),
+                raw=raw if count else (),
+                messages=_messages(values, raw) if is_narrow else None,
+                runs=records_of(WindowRun, rows(_SQL["runs"], values)),
+                boundaries=boundaries_of(conversation),
+                bundles=tuple(WindowBundle(*row) for row in bundles),
+                as_of_run=as_of_run,
             )
-        # The number of messages in one column of the drawing. A narrower summary is not listed separately.
-        least = 1 if resolution is None else -(-(last - first + 1) // resolution)
-        path = WHOLE if time is None or not conversation.moves else path_at(conversation_id, time)
-        values = {
-            **path.values,
-            "conversation_id": conversation_id,
-            "from": first,
-            "upto": last,
-            "time": time,
-            "most": MOST_RUNS,
-            "least": least,
-            "bundle_width": least * BUNDLED_PARTS,
-        }
-        seen = _SQL["active_now" if time is None else "active_then"]
-        is_single = _SQL["is_single"].format(seen=seen)
-        summaries = _SQL["summaries"].format(seen=seen, among=f"AND ({is_single})" if least > 1 else "")
-        bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []
-        raw_spans = STATEMENTS["raw_spans"] if time is None else _SQL["raw_then"]
-        raw = tuple(MessageSpan(*row) for row in rows(raw_spans, values))
-        is_narrow = with_messages and last - first < MOST_MESSAGES
-        policy = CompactionPolicy.from_settings()
-        return LineageWindow(
-            conversation=conversation.as_record(),
-            pressure=decide_on_one(conversation, policy),
-            first_seq=first,
-            last_seq=last,
-            message_count=count,
-            tail_from_seq=max(1, count - policy.overridden(conversation.overrides).fresh_tail_count + 1),
-            summaries=records_of(WindowSummary, rows(summaries, values)),
-            raw=raw if count else (),
-            messages=_messages(values, raw) if is_narrow else None,
-            runs=records_of(WindowRun, rows(_SQL["runs"], values)),
-            boundaries=tuple(each.as_record() for each in conversation.boundaries.order_by("last_seq", "boundary_id")),
-            bundles=tuple(WindowBundle(*row) for row in bundles),
-            as_of_run=as_of_run,
-        )
 
 
 def _moment(conversation: Conversation, as_of_run: str | None) -> tuple[datetime | None, int]:

@@ -9,11 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from compaction.sources import withheld_in, withheld_items
-from conversations.content.tokens import TokenEstimator
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
 from conversations.models.conversation import today
-from conversations.scope import EVERYTHING, Scope
 from conversations.sql import rows, snapshot
 from conversations.store.cursors import bad_cursor, read_cursor, unsigned_values, write_cursor
 from conversations.store.paths import WHOLE, path_at
@@ -23,6 +21,7 @@ from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
 from retrieval.ids import Named
 from retrieval.policy import RetrievalPolicy
+from retrieval.reader import Reader
 from retrieval.types import Description, ExpandedItem, ExpandResult, ItemKind, MessageSpan
 
 MORE = "There is more: expand with the same arguments and this cursor."
@@ -71,12 +70,8 @@ class _Page(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expansion:
+class Expansion(Reader):
     """Reads the sources of a summary, or the contents of a range, in pages."""
-
-    policy: RetrievalPolicy
-    tokens: TokenEstimator
-    scope: Scope = EVERYTHING
 
     def description(self, described: Description, *, token_cap: int | None, cursor: str | None) -> Description:
         """Add a page of text to a description of a message; return others unchanged."""
@@ -91,17 +86,23 @@ class Expansion:
         given = {name: getattr(item, name) for name in _OF_A_PAGE}
         return replace(described, **given, cursor=request.cursor(following) if following is not None else None)
 
-    def page(
+    def expand(
         self,
         *,
         summary_id: str,
-        depth: int,
-        include_messages: bool,
-        token_cap: int | None,
-        keep_ends: bool,
-        cursor: str | None,
+        depth: int = 1,
+        include_messages: bool = False,
+        token_cap: int | None = None,
+        keep_ends: bool = False,
+        cursor: str | None = None,
     ) -> ExpandResult:
-        """See `RetrievalEngine.expand`."""
+        """Open a summary: a page of its sources, in order, within `token_cap` tokens.
+
+        `depth` is the number of levels to open; -1 opens all. `next_cursor` continues exactly where the page stopped,
+        so that every byte can be read. With `keep_ends`, a page that cannot hold everything still ends with the very
+        last item; `gap` names the skipped messages, and the cursor continues at the start of the gap. Raises NotFound;
+        Invalid `bad_cursor` for a cursor of another expansion.
+        """
         root = self.scope.summary(summary_id)
         request = Request(summary_id, depth, include_messages)
         outline = below(root, depth=depth, include_messages=include_messages)
@@ -122,20 +123,27 @@ class Expansion:
             **_shared_fields(page),
         )
 
-    def range_page(
+    def expand_range(
         self,
         *,
         conversation_id: int,
         from_seq: int,
         to_seq: int,
-        depth: int,
-        include_messages: bool,
-        only_messages: bool,
-        token_cap: int | None,
-        keep_ends: bool,
-        cursor: str | None,
+        depth: int = 1,
+        include_messages: bool = False,
+        only_messages: bool = False,
+        token_cap: int | None = None,
+        keep_ends: bool = False,
+        cursor: str | None = None,
     ) -> RangeExpansion:
-        """See `RetrievalEngine.expand_range`."""
+        """Open a range of messages: a page in order, within `token_cap` tokens.
+
+        Level 1 is the active context, in which summaries replace older messages. `depth` is the number of levels to
+        open; -1 opens all. `include_messages` adds the messages of these levels. `only_messages` returns every message
+        of the range and no summaries. The cursor and `keep_ends` work as in `expand`. All pages use the context as it
+        was at the first page, even if a compaction changes it meanwhile. Raises NotFound; Invalid if `to_seq` is before
+        `from_seq`; Invalid `bad_cursor` for a cursor of another expansion.
+        """
         include_messages = include_messages or only_messages
         with snapshot():
             as_of = _now() if cursor is None else _moment_of(cursor)

@@ -303,10 +303,10 @@ def test_a_page_that_stopped_inside_a_message_ends_when_it_is_quarantined(held):
     ask = {"from_seq": long.seq, "to_seq": long.seq, "depth": 1, "include_messages": True}
     reading = Expansion(RetrievalPolicy.from_settings(), store.tokens, held.scope)
     page = {**ask, "conversation_id": held.conversation_id, "only_messages": True, "keep_ends": False, "token_cap": 100}
-    first = reading.range_page(**page, cursor=None)
+    first = reading.expand_range(**page, cursor=None)
     Quarantines.from_settings().quarantine(id=long.id, reason="It was altered.")
 
-    second = reading.range_page(**page, cursor=first.cursor)
+    second = reading.expand_range(**page, cursor=first.cursor)
 
     assert first.cursor and second.cursor is None
     assert [(item.content, item.quarantined, item.complete) for item in second.items] == [("", True, True)]
