@@ -16,20 +16,16 @@ from conversations.humanize import counted
 from conversations.models import Project
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import snapshot
-from retrieval.history import session_search
-from retrieval.history.session_expansion import session_page
+from retrieval.history.session_expansion import SessionOpener
+from retrieval.history.session_search import SessionSearch
 from retrieval.history.timelines import entries, project_named, projects_of, session_before
-from retrieval.history.types import ProjectOutline, SessionAgo, SessionExpansion, SessionMatches, TimelineEntry
+from retrieval.history.types import ProjectOutline, SessionAgo, TimelineEntry
 from retrieval.policy import RetrievalPolicy
 
 
 @dataclass(frozen=True)
-class ProjectHistory:
+class ProjectHistory(SessionOpener, SessionSearch):
     """Reads the session, arc and epoch summaries of a project."""
-
-    policy: RetrievalPolicy
-    tokens: TokenEstimator
-    scope: Scope = EVERYTHING
 
     @classmethod
     def from_settings(cls, scope: Scope = EVERYTHING) -> ProjectHistory:
@@ -67,33 +63,6 @@ class ProjectHistory:
             )
         return _with_first_texts(found, self.policy.max_expand_tokens)
 
-    def expand_session(
-        self,
-        *,
-        summary_id: str,
-        depth: int = 1,
-        include_messages: bool = False,
-        token_cap: int | None = None,
-        cursor: str | None = None,
-    ) -> SessionExpansion:
-        """Open a session, arc or epoch summary: a page of its sources, in order.
-
-        One level below an epoch are its arcs, below an arc its sessions, and below a session its summaries and the
-        messages that no summary covers. `depth` is the number of levels to open; -1 opens all. `include_messages` adds
-        all messages below, byte for byte. A page has at most `token_cap` tokens, and `next_cursor` continues exactly
-        where it stopped. Raises NotFound; Invalid `bad_cursor` for a cursor of another expansion.
-        """
-        return session_page(
-            summary_id=summary_id,
-            depth=depth,
-            include_messages=include_messages,
-            token_cap=token_cap,
-            cursor=cursor,
-            policy=self.policy,
-            tokens=self.tokens,
-            scope=self.scope,
-        )
-
     def session_ago(self, *, conversation_id: int, sessions_ago: int = 1) -> SessionAgo:
         """Get the session that is `sessions_ago` before a conversation in its project.
 
@@ -118,31 +87,6 @@ class ProjectHistory:
             project=project.name,
             session=session,
             calls=_calls(session),
-        )
-
-    def grep_sessions(
-        self,
-        *,
-        query: str,
-        project: str | None = None,
-        kind: HistoryKind | str | None = None,
-        offset: int = 0,
-        limit: int = 20,
-    ) -> SessionMatches:
-        """Search the summaries of sessions, arcs and epochs, best match first.
-
-        Superseded summaries are not searched. The query is words, "phrases", `or` and -exclusions, as for grep. If too
-        few summaries contain every word, summaries with any of the words are returned, and `relaxed` is true. Raises
-        Invalid `invalid_params` for a query without a word; NotFound for an unknown project.
-        """
-        return session_search.search(
-            query,
-            scope=self.scope,
-            project=None if project is None else project_named(project, self.scope),
-            kind=None if kind is None else HistoryKind(kind),
-            offset=offset,
-            limit=limit,
-            policy=self.policy,
         )
 
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:

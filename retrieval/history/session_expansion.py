@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compaction.history.history_sources import withheld_sessions
 from compaction.history.types import HistoryKind
 from compaction.sources import withheld_in
-from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
+from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.models import Conversation
 from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, snapshot, texts
@@ -17,7 +18,7 @@ from retrieval.expansion.expand import MORE, page_cap
 from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, opening
 from retrieval.history.types import HistoryItem, SessionExpansion
-from retrieval.policy import RetrievalPolicy
+from retrieval.reader import Reader
 from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/history/expansion.sql")
@@ -75,48 +76,56 @@ class PastEntry(NamedTuple):
     entry: Entry | None = None
 
 
-def session_page(
-    *,
-    summary_id: str,
-    depth: int,
-    include_messages: bool,
-    token_cap: int | None,
-    cursor: str | None,
-    policy: RetrievalPolicy,
-    tokens: TokenEstimator,
-    scope: Scope,
-) -> SessionExpansion:
-    """See `ProjectHistory.expand_session`."""
-    cap = page_cap(policy, token_cap)
-    request = repr((summary_id, depth, include_messages))
-    position = _position(cursor, request)
-    with snapshot():
-        root = _root(summary_id, scope)
-        levels = UNLIMITED if depth < 0 else depth
-        nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
-        hidden = withheld_sessions(root.workspace_id)
-        withheld = withheld_in(node.conversation_id for node in nodes)
-        filling: Filling[PastEntry] = Filling(tokens, lambda batch: _items_of(batch, hidden, withheld))
-        entries = _entries(nodes, position.key, depth=levels, include_messages=include_messages, cap=cap)
-        items, following = filling.filled(entries, position, cap)
-    given = tuple(item for item in items if isinstance(item, HistoryItem))
-    used = {item.conversation_id for item in given if item.conversation_id is not None}
-    Conversation.objects.filter(pk__in=used).mark_used()
-    after = None if following is None else [*following.key, following.content_offset, following.parts_offset]
-    return SessionExpansion(
-        summary_id=summary_id,
-        kind=_KINDS[root.depth],
-        project=root.project,
-        depth=depth,
-        include_messages=include_messages,
-        items=given,
-        tokens=sum(item.tokens for item in given),
-        token_cap=cap,
-        truncated=following is not None,
-        cursor=None if after is None else write_cursor(after, of="expand_session", request=request),
-        superseded_by=root.superseded_by,
-        note=MORE if following is not None else None,
-    )
+@dataclass(frozen=True)
+class SessionOpener(Reader):
+    """Opens session, arc and epoch summaries."""
+
+    def expand_session(
+        self,
+        *,
+        summary_id: str,
+        depth: int = 1,
+        include_messages: bool = False,
+        token_cap: int | None = None,
+        cursor: str | None = None,
+    ) -> SessionExpansion:
+        """Open a session, arc or epoch summary: a page of its sources, in order.
+
+        One level below an epoch are its arcs, below an arc its sessions, and below a session its summaries and the
+        messages that no summary covers. `depth` is the number of levels to open; -1 opens all. `include_messages` adds
+        all messages below, byte for byte. A page has at most `token_cap` tokens, and `next_cursor` continues exactly
+        where it stopped. Raises NotFound; Invalid `bad_cursor` for a cursor of another expansion.
+        """
+        cap = page_cap(self.policy, token_cap)
+        request = repr((summary_id, depth, include_messages))
+        position = _position(cursor, request)
+        with snapshot():
+            root = _root(summary_id, self.scope)
+            levels = UNLIMITED if depth < 0 else depth
+            nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
+            hidden = withheld_sessions(root.workspace_id)
+            withheld = withheld_in(node.conversation_id for node in nodes)
+            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
+            entries = _entries(nodes, position.key, depth=levels, include_messages=include_messages, cap=cap)
+            items, following = filling.filled(entries, position, cap)
+        given = tuple(item for item in items if isinstance(item, HistoryItem))
+        used = {item.conversation_id for item in given if item.conversation_id is not None}
+        Conversation.objects.filter(pk__in=used).mark_used()
+        after = None if following is None else [*following.key, following.content_offset, following.parts_offset]
+        return SessionExpansion(
+            summary_id=summary_id,
+            kind=_KINDS[root.depth],
+            project=root.project,
+            depth=depth,
+            include_messages=include_messages,
+            items=given,
+            tokens=sum(item.tokens for item in given),
+            token_cap=cap,
+            truncated=following is not None,
+            cursor=None if after is None else write_cursor(after, of="expand_session", request=request),
+            superseded_by=root.superseded_by,
+            note=MORE if following is not None else None,
+        )
 
 
 def _entries(

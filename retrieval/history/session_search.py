@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compaction.history.history_sources import withheld_sessions
@@ -11,8 +12,9 @@ from conversations.content.lossless_values import storable
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
+from retrieval.history.timelines import project_named
 from retrieval.history.types import SessionMatch, SessionMatches
-from retrieval.policy import RetrievalPolicy
+from retrieval.reader import Reader
 from retrieval.search.filters import all_of
 from retrieval.search.prepare import lexed_terms
 from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
@@ -98,42 +100,52 @@ def best(
     return [Found(*row) for row in rows(statement, values)]
 
 
-def search(
-    query: str,
-    *,
-    scope: Scope,
-    project: Project | None,
-    kind: HistoryKind | None,
-    offset: int,
-    limit: int,
-    policy: RetrievalPolicy,
-) -> SessionMatches:
-    """See `ProjectHistory.grep_sessions`."""
-    query = storable(query)
-    if len(query) > policy.max_query_length:
-        raise param_error("query", f"A query may have {policy.max_query_length:,} characters at most.")
-    with snapshot(settings=policy.search_settings):
-        words = words_of(query)
-        if not words.terms:
-            raise param_error(
-                "query", "There is no word to search for in this; give at least one that is not excluded."
+@dataclass(frozen=True)
+class SessionSearch(Reader):
+    """Searches session, arc and epoch summaries."""
+
+    def grep_sessions(
+        self,
+        *,
+        query: str,
+        project: str | None = None,
+        kind: HistoryKind | str | None = None,
+        offset: int = 0,
+        limit: int = 20,
+    ) -> SessionMatches:
+        """Search the summaries of sessions, arcs and epochs, best match first.
+
+        Superseded summaries are not searched. The query is words, "phrases", `or` and -exclusions, as for grep. If too
+        few summaries contain every word, summaries with any of the words are returned, and `relaxed` is true. Raises
+        Invalid `invalid_params` for a query without a word; NotFound for an unknown project.
+        """
+        query = storable(query)
+        owner = None if project is None else project_named(project, self.scope)
+        only = None if kind is None else HistoryKind(kind)
+        if len(query) > self.policy.max_query_length:
+            raise param_error("query", f"A query may have {self.policy.max_query_length:,} characters at most.")
+        with snapshot(settings=self.policy.search_settings):
+            words = words_of(query)
+            if not words.terms:
+                raise param_error(
+                    "query", "There is no word to search for in this; give at least one that is not excluded."
+                )
+            found = best(words, scope=self.scope, project=owner, kind=only, offset=offset, limit=limit + 1)
+            is_relaxed = not found or found[0].complete < A_HANDFUL
+            if not is_relaxed:
+                found = [each for each in found if each.is_complete]
+            contents = dict(
+                SessionSummary.objects.filter(pk__in=[each.summary_id for each in found]).values_list("pk", "content")
             )
-        found = best(words, scope=scope, project=project, kind=kind, offset=offset, limit=limit + 1)
-        is_relaxed = not found or found[0].complete < A_HANDFUL
-        if not is_relaxed:
-            found = [each for each in found if each.is_complete]
-        contents = dict(
-            SessionSummary.objects.filter(pk__in=[each.summary_id for each in found]).values_list("pk", "content")
+        needles = Needles.of(dict.fromkeys(words.lexemes, 1.0))
+        following = offset + limit
+        return SessionMatches(
+            query=query,
+            project=None if owner is None else owner.name,
+            matches=tuple(_match(each, contents[each.summary_id], needles) for each in found[:limit]),
+            relaxed=is_relaxed and any(not each.is_complete for each in found),
+            next_offset=following if len(found) > limit and following < MOST_RANKED else None,
         )
-    needles = Needles.of(dict.fromkeys(words.lexemes, 1.0))
-    following = offset + limit
-    return SessionMatches(
-        query=query,
-        project=None if project is None else project.name,
-        matches=tuple(_match(each, contents[each.summary_id], needles) for each in found[:limit]),
-        relaxed=is_relaxed and any(not each.is_complete for each in found),
-        next_offset=following if len(found) > limit and following < MOST_RANKED else None,
-    )
 
 
 def _as_query(term: LexedTerm, parsed: ParsedQuery) -> str:
