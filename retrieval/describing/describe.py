@@ -7,30 +7,37 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from compaction.history.history_sources import withheld_sessions
+from compaction.history.models import SessionSummary
+from compaction.history.types import HistoryKind
 from compaction.llm.embeddings import EmbedderPolicy
 from compaction.models import CompactionRun
 from compaction.sources import withheld_in
 from conversations.errors import NotFound
 from conversations.models import Conversation, LargeFile, Message, Summary
 from conversations.scope import Scope, conversation_named
-from conversations.sql import rows, snapshot
+from conversations.sql import load, rows, snapshot
 from conversations.types import Level, Role, SummaryKind
-from retrieval.describing.session_outlines import described_session
 from retrieval.describing.summary_outlines import MOST_IN_MANIFEST, STATEMENTS, in_order, outline, way_up
 from retrieval.ids import Named, named, names_in
 from retrieval.semantic.embedders import PROGRESS
 from retrieval.types import Description, ItemKind, MessageSpan
 
 MOST_FILES = 50
+_RELATIONS = load("retrieval/describing/sessions.sql")["relations"]
 _FILE_QUARANTINED = "SELECT reason FROM quarantines WHERE target = %s AND released_at IS NULL"
 # The reason shown for a summary made from a quarantined message, and for a message with a quarantined part.
 _WITHHELD = "It repeats words that were quarantined after it was made, or one of its parts is quarantined."
+_SESSION_WITHHELD = (
+    "This summary was made from content that is quarantined now; its text is withheld until it is regenerated."
+)
 
 # The fields that a description copies from the row.
-_OF_SUMMARY = (
+_OF_SESSION = (
     "conversation_id", "created_at", "token_count", "first_seq", "last_seq", "earliest_at", "latest_at", "depth",
-    "model", "is_degraded", "source_tokens", "quality", "content", "run_id",
+    "model", "is_degraded", "quality",
 )  # fmt: skip
+_OF_SUMMARY = (*_OF_SESSION, "source_tokens", "content", "run_id")
 _OF_MESSAGE = ("conversation_id", "created_at", "token_count", "author")
 _OF_FILE = (
     "conversation_id", "created_at", "file_name", "mime_type", "byte_size", "exploration_summary", "content_hash",
@@ -73,7 +80,7 @@ def _described(found: Named, scope: Scope) -> Description:
         case ItemKind.MESSAGE:
             return _message(scope.message(found.number))
         case ItemKind.SESSION_SUMMARY:
-            return described_session(found, scope)
+            return _session(session_summary(scope, found))
 
 
 def _same(row: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -110,6 +117,41 @@ def _summary(summary: Summary) -> Description:
         superseded_by=itself.superseded_by,
         erased=summary.erased_by_id is not None,
         quarantined=quarantined,
+    )
+
+
+def session_summary(scope: Scope, found: Named) -> SessionSummary:
+    """The row of a session, arc or epoch summary; raises NotFound."""
+    return scope.find(SessionSummary.objects.readable(), "session summary", found.id, summary_id=found.id)
+
+
+def _session(summary: SessionSummary) -> Description:
+    """Describe a session, arc or epoch summary, with its sources and derived items."""
+    [relations] = rows(_RELATIONS, {"summary_id": summary.pk})
+    project, superseded_by, sources, spans, derived, messages, tokens = relations
+    hidden = withheld_sessions(summary.workspace_id)
+    is_erased = summary.erased_by_id is not None
+    level = Level(summary.level)
+    return Description(
+        id=summary.pk,
+        kind=ItemKind.SESSION_SUMMARY,
+        **_same(summary, _OF_SESSION),
+        history_kind=HistoryKind(summary.kind),
+        project=project,
+        active=superseded_by is None,
+        level=level,
+        confidence=level.confidence,
+        confidence_reason=level.confidence_reason,
+        opening_tokens=tokens,
+        message_count=messages,
+        sources=tuple(sources),
+        source_messages=tuple(MessageSpan(*span) for span in spans),
+        derived=tuple(derived),
+        content=None if is_erased or summary.pk in hidden else summary.content,
+        supersedes=summary.supersedes_id,
+        superseded_by=superseded_by,
+        erased=is_erased,
+        quarantined=_SESSION_WITHHELD if summary.pk in hidden else None,
     )
 
 

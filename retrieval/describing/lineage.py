@@ -14,7 +14,7 @@ from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.withheld import quarantined_files
 from conversations.types import Level
-from retrieval.describing.session_outlines import session_summary
+from retrieval.describing.describe import session_summary
 from retrieval.describing.summary_outlines import STATEMENTS, records_of
 from retrieval.ids import named, names_in
 from retrieval.reader import Reader
