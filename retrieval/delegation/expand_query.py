@@ -6,7 +6,7 @@ excerpts are returned. Ids in an answer are removed unless they exist and the gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compaction.llm.configuration import MODELS, ModelsPolicy, chain_of
@@ -15,10 +15,10 @@ from compaction.llm.types import Misconfigured
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.summarizer_chain import MOST_PROMPT_TOKENS
 from conversations.errors import Invalid, NotFound
+from conversations.humanize import counted
 from conversations.scope import EVERYTHING, Scope
 from conversations.sql import array, load, rows
-from retrieval.delegation.answers import checked, excerpts_of, note_of
-from retrieval.delegation.extent import Extent, to_be_read
+from retrieval.delegation.extent import Extent, matches_within, to_be_read
 from retrieval.delegation.granted import GrantedReader
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.sub_agent import SubAgent, Work
@@ -33,13 +33,20 @@ from retrieval.delegation.types import (
     RoutingHint,
 )
 from retrieval.engine import RetrievalEngine
-from retrieval.ids import Named, named, names_in
-from retrieval.types import ItemKind
+from retrieval.ids import Named, named, names_in, without
+from retrieval.search.grep import whole_texts
+from retrieval.slices import prefix_within
+from retrieval.types import ItemKind, Match
 
 _MOST_FOUND = 8
 _LEAST_WINDOW = 1_000
 # The hint recommends direct reading if it costs at most this share of an expansion's tokens, and this many calls.
 _DIRECT_SHARE, _MOST_CALLS = 0.7, 3
+_MOST_EXCERPTS = 20
+# Each excerpt, best first, gets at most half of the remaining tokens, but at least 24: less would say too little.
+_SHARE, _LEAST = 2, 24
+# The excerpt of a long text begins this many characters before the match.
+_BEFORE = 200
 
 _SQL = load("retrieval/delegation.sql")
 _WORKSPACES = "SELECT DISTINCT workspace_id FROM conversations WHERE conversation_id = ANY(%s)"
@@ -109,7 +116,7 @@ class Delegation:
     def _answered(self, question: str, grant: GrantRecord) -> QueryAnswer:
         extent = Extent.of(grant.item_ids, depth=grant.depth)
         work = self._looked_into(question, grant, extent)
-        answer, cited, removed = checked(work, extent)
+        answer, cited, removed = _checked(work, extent)
         excerpts: tuple[QueryExcerpt, ...] = ()
         if answer is None and work.ending not in (Ending.GRANT_REVOKED, Ending.GRANT_EXPIRED):
             excerpts = self._excerpts(question, grant, extent)
@@ -125,7 +132,7 @@ class Delegation:
             grant=self.grants.get_grant(grant_id=grant.grant_id),
             model=work.model,
             steps=tuple(work.steps),
-            note=note_of(work, removed, excerpts),
+            note=_note_of(work, removed, excerpts),
         )
 
     # -- the grant
@@ -206,7 +213,7 @@ class Delegation:
         if self.grants.get_grant(grant_id=grant.grant_id).state is not GrantState.ACTIVE:
             return ()
         with self.grants.reserve(grant_id=grant.grant_id, wanted=self.engine.policy.max_expand_tokens) as room:
-            found = excerpts_of(self.engine, question, extent, room=room.tokens)
+            found = _excerpts_of(self.engine, question, extent, room=room.tokens)
             room.used = sum(excerpt.tokens for excerpt in found)
         return found
 
@@ -233,3 +240,68 @@ def _one(id: str) -> Named:
             "conversation, give conversation_id; to read a file, use lcm_read_file."
         )
     return found
+
+
+def _checked(work: Work, extent: Extent) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Return the answer without ids outside the grant, valid ids, and removed ids."""
+    if work.answer is None:
+        return None, (), ()
+    in_text = [each for each in names_in(work.answer) if each.kind in (ItemKind.SUMMARY, ItemKind.MESSAGE)]
+    cited = [each for text in work.cited for each in names_in(text)]
+    allowed = extent.within([*cited, *in_text])
+    named_ids = list(dict.fromkeys(each.id for each in (*cited, *in_text)))
+    # Citations that contain no id are removed, too.
+    removed = [id for id in named_ids if id not in allowed] + [text[:80] for text in work.cited if not names_in(text)]
+    answer = without(work.answer, {each.id for each in in_text if each.id not in allowed}, instead="[unknown id]")
+    return answer, tuple(id for id in named_ids if id in allowed), tuple(dict.fromkeys(removed))
+
+
+def _note_of(work: Work, removed: Sequence[str], excerpts: Sequence[QueryExcerpt]) -> str | None:
+    reason = {
+        Ending.NO_MODEL: "No language model is configured, so these are excerpts and no answer.",
+        Ending.OUT_OF_TURNS: "The language model used up its turns without an answer.",
+        Ending.OUT_OF_TIME: "The language model had no answer in time.",
+        Ending.MODEL_FAILED: f"The language model gave no answer ({work.failure}).",
+        Ending.NOT_UNDERSTOOD: "The language model did not keep to the form of an answer.",
+        Ending.INCOMPLETE: "The language model says that it found only a part, or nothing.",
+        Ending.GRANT_EXCEEDED: "All that the grant allows was read, without an answer.",
+        Ending.GRANT_EXPIRED: "The grant expired before there was an answer.",
+        Ending.GRANT_REVOKED: "The grant was revoked before there was an answer.",
+    }.get(work.ending)
+    notes = [reason] if reason else []
+    if removed:
+        notes.append(f"{counted(len(removed), 'id')} in the answer led nowhere: taken out, and listed in removed_ids.")
+    if work.answer is None and not excerpts and work.ending not in (Ending.GRANT_EXPIRED, Ending.GRANT_REVOKED):
+        notes.append("Nothing within the grant, or within what is left of it, says anything about it.")
+    return " ".join(notes) or None
+
+
+def _excerpts_of(engine: RetrievalEngine, question: str, extent: Extent, *, room: int) -> tuple[QueryExcerpt, ...]:
+    """Select excerpts from the texts of the grant, best first, within `room` tokens."""
+    matches = matches_within(engine, question, extent, limit=_MOST_EXCERPTS)
+    found = tuple(match for match in matches if not match.quarantined)
+    return tuple(_cut(engine, found, whole_texts(found), room))
+
+
+def _cut(engine: RetrievalEngine, found: tuple[Match, ...], texts: dict[str, str], room: int) -> Iterator[QueryExcerpt]:
+    for match in found:
+        share = max(room // _SHARE, min(room, _LEAST))
+        if share < _LEAST:
+            return
+        text = texts[match.id]
+        if match.token_count > share:
+            text = text[max(0, match.snippet.offset - _BEFORE) :]
+            text = text[: prefix_within(text, share, engine.tokens.count)]
+        tokens = engine.tokens.count(text)
+        room -= tokens
+        yield QueryExcerpt(
+            id=match.id,
+            kind=match.kind,
+            conversation_id=match.conversation_id,
+            first_seq=match.first_seq,
+            last_seq=match.last_seq,
+            text=text,
+            tokens=tokens,
+            complete=text == texts[match.id],
+            role=match.role,
+        )
