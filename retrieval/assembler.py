@@ -23,7 +23,7 @@ from retrieval.assembly.assembled_items import read_items
 from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_window, withheld_ids
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, Shortening, with_recalled
-from retrieval.assembly.recall_section import NO_SECTION, recall_section
+from retrieval.assembly.recall_section import Section, recall_section
 from retrieval.assembly.receipts import difference, keep, kept, listed
 from retrieval.assembly.selection import left_out, receipt, select
 from retrieval.assembly.types import (
@@ -36,7 +36,6 @@ from retrieval.assembly.types import (
 )
 from retrieval.history.session_recall import past_section
 from retrieval.history.timelines import project_named
-from retrieval.history.types import PastSection
 from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.request import FoundRow
@@ -156,7 +155,7 @@ class ContextAssembler:
         NotFound.
         """
         count = TokenEstimator.from_settings().count
-        own, past = NO_SECTION, PastSection()
+        own = past = Section()
         query = None if query is None else storable(query[: self.limits.max_query_length])
         question = self.prepare(query)
         with snapshot(settings=self.limits.search_settings):
@@ -181,15 +180,14 @@ class ContextAssembler:
                 past = past_section(
                     found,
                     scope=self.scope,
-                    limit=limit - own.tokens - 2 * bool(own.text),
+                    limit=limit - count(own.text) - 2 * bool(own.text),
                     count=count,
                     query=query,
                     question=question,
                     excluding=conversation_id,
                 )
         text = "\n\n".join(filter(None, (past.text, own.text)))
-        is_plain = not (marked and text)
-        text = text if is_plain else as_injected(text)
+        text = as_injected(text) if marked and text else text
         return RecallSection(
             conversation_id=conversation_id,
             limit=most,
@@ -197,8 +195,8 @@ class ContextAssembler:
             budget_source=source,
             share=share,
             text=text,
-            tokens=own.tokens if is_plain and not past.text else count(text),
-            summary_ids=own.summary_ids,
+            tokens=count(text),
+            summary_ids=own.shown_ids,
             left_out_ids=own.left_out_ids,
             project=None if found is None else found.name,
             past_ids=past.shown_ids,

@@ -34,15 +34,15 @@ class Node(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The text with its tokens, the summaries in it, and those that did not fit."""
+    """A text, the summaries in it, and those that did not fit.
 
-    text: str
-    tokens: int
-    summary_ids: tuple[str, ...]
-    left_out_ids: tuple[str, ...]
+    Of `cut_ids` only the first sentences are in the text.
+    """
 
-
-NO_SECTION = Section("", 0, (), ())
+    text: str = ""
+    shown_ids: tuple[str, ...] = ()
+    left_out_ids: tuple[str, ...] = ()
+    cut_ids: tuple[str, ...] = ()
 
 
 def recall_section(
@@ -65,7 +65,7 @@ def recall_section(
     text, shown = _fitting(cut, raw, limit, count) if cut or raw else ("", ())
     shown_ids = dict.fromkeys(node.summary_id for node in shown)
     left_out = tuple(node.summary_id for node in found if node.summary_id not in shown_ids)
-    return Section(text, count(text) if text else 0, tuple(shown_ids), left_out)
+    return Section(text, tuple(shown_ids), left_out)
 
 
 def _fitting(cut: Sequence[Node], raw: str, limit: int, count: Callable[[str], int]) -> tuple[str, Sequence[Node]]:

@@ -16,10 +16,11 @@ from conversations.humanize import counted
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.types import ParentLink
+from retrieval.assembly.recall_section import Section
 from retrieval.history.session_excerpts import Excerpt, excerpt
 from retrieval.history.session_search import best, words_of
 from retrieval.history.timelines import entries
-from retrieval.history.types import PastSection, TimelineEntry
+from retrieval.history.types import TimelineEntry
 from retrieval.search.rank_fusion import LONG_WEIGHT, fused
 from retrieval.search.semantic_search import nearest_conversations
 from retrieval.semantic.questions import Question
@@ -84,7 +85,7 @@ def past_section(
     query: str | None,
     question: Question | None,
     excluding: int | None,
-) -> PastSection:
+) -> Section:
     """Write the section within `limit` tokens, for a project or the whole scope.
 
     The section does not mention the conversation `excluding`. It is empty if there are no earlier sessions, or if none
@@ -108,13 +109,13 @@ def past_section(
         text = _joined(project, shown[first:], left_out, pending)
         if count(text) <= limit and (shown[first:] or pending):
             dropped = [*(each.id for each in shown[:first]), *(each.id for each in left_out if each.id)]
-            return PastSection(
+            return Section(
                 text,
                 shown_ids=tuple(each.id for each in shown[first:]),
                 cut_ids=tuple(each.id for each in shown[first:] if each.is_cut),
                 left_out_ids=tuple(dropped),
             )
-    return PastSection(left_out_ids=tuple(each.id for each in past if each.id))
+    return Section(left_out_ids=tuple(each.id for each in past if each.id))
 
 
 def _past(project: Project | None, *, scope: Scope, excluding: int | None) -> list[TimelineEntry]:

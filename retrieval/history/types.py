@@ -147,16 +147,3 @@ class SessionMatches:
     relaxed: bool = False
     next_offset: Annotated[int | None, Field(exclude=True)] = None
     next_cursor: str | None = None
-
-
-@dataclass(frozen=True)
-class PastSection:
-    """The text about earlier sessions, the ids shown in it, and those left out.
-
-    Of `cut_ids` only the first sentences are shown.
-    """
-
-    text: str = ""
-    shown_ids: tuple[str, ...] = ()
-    cut_ids: tuple[str, ...] = ()
-    left_out_ids: tuple[str, ...] = ()
