@@ -48,11 +48,11 @@ class Request(NamedTuple):
     include_messages: bool
     as_of: datetime | None = None
 
-    def cursor(self, position: Position[Key]) -> str:
+    def cursor(self, position: Position) -> str:
         """Write the signed cursor for this position in this expansion."""
         return write_cursor([self.as_of, *position.key, *position[1:]], of="expand", request=repr(self[:3]))
 
-    def position(self, cursor: str | None) -> Position[Key]:
+    def position(self, cursor: str | None) -> Position:
         """Read a cursor; raises Invalid (`bad_cursor`) if it is of another request."""
         if cursor is None:
             return BEGINNING
@@ -65,7 +65,7 @@ class _Page(NamedTuple):
     """The items of a page, the position of the next page, and the gap, if any."""
 
     items: list[ExpandedItem]
-    following: Position[Key] | None
+    following: Position | None
     gap: MessageSpan | None = None
 
 
@@ -173,12 +173,10 @@ class Expansion(Reader):
             **_shared_fields(page),
         )
 
-    def _filling(self, withheld: Collection[str]) -> Filling[Entry]:
+    def _filling(self, withheld: Collection[str]) -> Filling:
         return Filling(self.tokens, partial(items_of, withheld=withheld))
 
-    def _page(
-        self, outline: Outline, filling: Filling[Entry], position: Position[Key], cap: int, keep_ends: bool
-    ) -> _Page:
+    def _page(self, outline: Outline, filling: Filling, position: Position, cap: int, keep_ends: bool) -> _Page:
         items, following = filling.filled(outline.entries(start=position.key, cap=cap), position, cap)
         last = outline.last_entry() if keep_ends and following is not None and cap > 1 else None
         if following is None or last is None or last.key == following.key:

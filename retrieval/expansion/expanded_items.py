@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.fast.records import record
@@ -101,13 +101,10 @@ def _message(entry: Entry, message: MessageRecord) -> ExpandedItem:
     return record(ExpandedItem, values)
 
 
-K = TypeVar("K", bound=tuple[Any, ...])
-
-
-class Position(NamedTuple, Generic[K]):
+class Position(NamedTuple):
     """The start of a page: an item, and the offsets within its text and parts."""
 
-    key: K
+    key: Any
     content_offset: int = 0
     parts_offset: int = 0
 
@@ -125,19 +122,16 @@ class Placed(Protocol):
     def tokens(self) -> int: ...
 
 
-E = TypeVar("E", bound=Placed)
-
-
 @dataclass(frozen=True)
-class Filling(Generic[E]):
+class Filling:
     """Fills pages from entries; `read` returns one item for each entry."""
 
     tokens: TokenEstimator
-    read: Callable[[Sequence[E]], list[ExpandedItem]]
+    read: Callable[[Sequence[Any]], list[ExpandedItem]]
 
     def filled(
-        self, entries: Iterator[E], position: Position[Any], cap: int
-    ) -> tuple[list[ExpandedItem], Position[Any] | None]:
+        self, entries: Iterator[Placed], position: Position, cap: int
+    ) -> tuple[list[ExpandedItem], Position | None]:
         """Return the items of a page, and the position of the next page, if there is one.
 
         Only an item larger than a whole page is split; it begins on this page if at least half of the page is free.
@@ -166,14 +160,12 @@ class Filling(Generic[E]):
             room -= items[-1].tokens
         return items, None
 
-    def beginning_of(self, entry: E, room: int) -> ExpandedItem:
+    def beginning_of(self, entry: Placed, room: int) -> ExpandedItem:
         """The whole item, or the beginning of it that fits into `room` tokens."""
         [whole] = self.read([entry])
         return whole if whole.tokens <= room else self._sliced(whole, Position(entry.key), max(1, room))[0]
 
-    def _sliced(
-        self, whole: ExpandedItem, begins: Position[Any], room: int
-    ) -> tuple[ExpandedItem, Position[Any] | None]:
+    def _sliced(self, whole: ExpandedItem, begins: Position, room: int) -> tuple[ExpandedItem, Position | None]:
         """Return the next slice of an item, and the position after it if more follows."""
         parts_json = as_json(whole.parts)
         piece = slice_of(
@@ -189,12 +181,14 @@ class Filling(Generic[E]):
         )
         return sliced(whole, piece, parts_total=len(parts_json)), None if piece.is_last else given
 
-    def _read_ahead(self, entries: Iterator[E], cap: int, begun: Any | None) -> Iterator[tuple[E, ExpandedItem | None]]:
+    def _read_ahead(
+        self, entries: Iterator[Placed], cap: int, begun: Any | None
+    ) -> Iterator[tuple[Placed, ExpandedItem | None]]:
         """Yield each entry with its item, reading many items at once.
 
         Entries after the first `cap` tokens have no item: a page rarely has them, only after a long text was erased.
         """
-        batch: list[E] = []
+        batch: list[Placed] = []
         total = 0
         for place, entry in enumerate(entries):
             if entry.key != begun:

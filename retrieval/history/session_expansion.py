@@ -105,7 +105,7 @@ class SessionOpener(Reader):
             nodes = [Node(*row) for row in rows(_SQL["below"], {"summary_id": summary_id, "depth": levels})]
             hidden = withheld_sessions(root.workspace_id)
             withheld = withheld_in(node.conversation_id for node in nodes)
-            filling: Filling[PastEntry] = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
+            filling = Filling(self.tokens, lambda batch: _items_of(batch, hidden, withheld))
             entries = _entries(nodes, position.key, depth=levels, include_messages=include_messages, cap=cap)
             items, following = filling.filled(entries, position, cap)
         given = tuple(item for item in items if isinstance(item, HistoryItem))
@@ -165,7 +165,7 @@ def _root(summary_id: str, scope: Scope) -> Root:
     return Root(*found[0])
 
 
-def _position(cursor: str | None, request: str) -> Position[PastKey]:
+def _position(cursor: str | None, request: str) -> Position:
     if cursor is None:
         return Position(PastKey(0))
     values: list[Any] = read_cursor(cursor, of="expand_session", request=request, refusal=_MISMATCH)
