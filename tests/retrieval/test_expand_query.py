@@ -281,17 +281,6 @@ def test_a_model_reads_nothing_beyond_its_leave(history, vendor):
     assert "boats" not in vendor.requests[1].user.split("and were shown")[1]
 
 
-def test_one_that_never_answers_is_stopped_and_excerpts_are_given(history, vendor, settings):
-    settings.LCM = {**settings.LCM, "query_turns": 3}
-    vendor.behaves(acting(action="describe", id=history["root"]))
-
-    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
-
-    assert (found.ending, found.answer, len(vendor.requests)) == (Ending.OUT_OF_TURNS, None, 3)
-    assert "last turn" in vendor.requests[-1].user
-    assert "5433" in found.excerpts[0].text
-
-
 def test_one_that_has_read_all_it_may_is_told_to_answer(history, vendor):
     vendor.behaves(
         acting(action="expand", id=history["root"], depth=3, messages=True),
@@ -308,39 +297,35 @@ def test_one_that_has_read_all_it_may_is_told_to_answer(history, vendor):
     assert (found.grant.state, found.answer) == (GrantState.EXCEEDED, "On port 5433.")
 
 
-def test_one_that_does_not_keep_to_the_form_is_given_up(history, vendor):
-    vendor.behaves(saying_exactly("Sure! I will look into it."))
-
-    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
-
-    assert (found.ending, len(vendor.requests)) == (Ending.NOT_UNDERSTOOD, 3)
-    assert found.excerpts
+def slowly(asked):
+    time.sleep(0.4)
+    asked.send(200, asked.answer(json.dumps({"action": "grep", "query": "boats"})))
 
 
-@pytest.mark.parametrize("behaviour", [failing(503), refusing(401), saying("")])
-def test_where_the_model_fails_there_are_excerpts_and_the_reason(history, vendor, behaviour):
+@pytest.mark.parametrize(
+    ("behaviour", "limits", "ending", "calls"),
+    [
+        (acting(action="grep", query="boats"), {"query_turns": 3}, Ending.OUT_OF_TURNS, 3),
+        (saying_exactly("Sure! I will look into it."), {}, Ending.NOT_UNDERSTOOD, 3),
+        (slowly, {"query_seconds": 1, "query_turns": 100}, Ending.OUT_OF_TIME, 3),
+        (failing(503), {}, Ending.MODEL_FAILED, 1),
+        (refusing(401), {}, Ending.MODEL_FAILED, 1),
+        (saying(""), {}, Ending.MODEL_FAILED, 1),
+    ],
+    ids=["no answer", "another form", "too slow", "gone", "wrong key", "empty"],
+)
+def test_where_a_model_does_not_answer_there_are_excerpts_and_the_reason(
+    history, vendor, settings, behaviour, limits, ending, calls
+):
+    settings.LCM = {**settings.LCM, **limits}
     vendor.behaves(behaviour)
 
     found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
 
-    assert (found.answer, found.partial) == (None, True)
-    assert found.ending in (Ending.MODEL_FAILED, Ending.NOT_UNDERSTOOD)
+    assert (found.answer, found.partial, found.ending) == (None, True, ending)
     assert "5433" in found.excerpts[0].text
-
-
-def test_it_ends_by_its_deadline(history, vendor, settings):
-    settings.LCM = {**settings.LCM, "query_seconds": 1, "query_turns": 100}
-
-    def slowly(asked):
-        time.sleep(0.4)
-        asked.send(200, asked.answer(json.dumps({"action": "describe", "id": history["root"]})))
-
-    vendor.behaves(slowly)
-
-    found = delegation().expand_query(question=QUESTION, ids=[history["root"]])
-
-    assert found.ending is Ending.OUT_OF_TIME
-    assert found.excerpts
+    assert len(vendor.requests) <= calls
+    assert ("last turn" in vendor.requests[-1].user) == (ending is Ending.OUT_OF_TURNS)
 
 
 def test_a_grant_that_is_revoked_meanwhile_ends_the_work_without_a_word(history, vendor):

@@ -19,6 +19,9 @@ from tests.integrity.erasing import erased
 
 pytestmark = pytest.mark.django_db
 
+# A turn that moves the head from 2 back to 1, and its key.
+KEYED = {"head_seq": 1, "expected_seq": 2, "idempotency_key": "turn-17"}
+
 
 def turns() -> Turns:
     return Turns.from_settings(Scope(a_workspace().pk))
@@ -56,16 +59,9 @@ def test_a_turn_may_go_on_from_an_earlier_message():
 
 def test_the_same_turn_again_stores_and_moves_nothing():
     conversation_id = a_conversation("one", "two").conversation_id
-    given = {
-        "conversation_id": conversation_id,
-        "messages": said("again", "and again"),
-        "idempotency_key": "turn-17",
-        "head_seq": 1,
-        "expected_seq": 2,
-        "context_format": "openai",
-    }
+    given = {"messages": said("again", "and again"), **KEYED, "context_format": "openai"}
 
-    first, second = turns().turn(**given), turns().turn(**given)
+    first, second = (turns().turn(conversation_id=conversation_id, **given) for _ in range(2))
 
     assert first.context.messages == second.context.messages
     assert [each.seq for each in second.appended.messages] == [3, 4]
@@ -75,13 +71,7 @@ def test_the_same_turn_again_stores_and_moves_nothing():
 @pytest.mark.parametrize("seqs", [{"from_seq": 3, "to_seq": 3}, {}], ids=["a part", "everything"])
 def test_a_turn_that_was_erased_is_the_same_when_sent_again(seqs):
     conversation_id = a_conversation("one", "two").conversation_id
-    given = {
-        "conversation_id": conversation_id,
-        "messages": said("again", "and again"),
-        "idempotency_key": "turn-17",
-        "head_seq": 1,
-        "expected_seq": 2,
-    }
+    given = {"conversation_id": conversation_id, "messages": said("again", "and again"), **KEYED}
     turns().turn(**given)
     erased(Erasures.from_settings(), conversation_id, **seqs)
     a_store().append_messages(conversation_id=conversation_id, messages=said("later"))
@@ -93,15 +83,9 @@ def test_a_turn_that_was_erased_is_the_same_when_sent_again(seqs):
 
 def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
     conversation_id = a_conversation("one", "two").conversation_id
-    given = {
-        "conversation_id": conversation_id,
-        "messages": said(wrapped("They met before."), "edited"),
-        "idempotency_key": "turn-17",
-        "head_seq": 1,
-        "expected_seq": 2,
-    }
+    given = {"messages": said(wrapped("They met before."), "edited"), **KEYED}
 
-    first, second = turns().turn(**given), turns().turn(**given)
+    first, second = (turns().turn(conversation_id=conversation_id, **given) for _ in range(2))
 
     assert [[item.text for item in turn.context.items] for turn in (first, second)] == [["one", "edited"]] * 2
     assert [(each.seq, each.created) for each in second.appended.messages] == [(3, False)]
@@ -110,7 +94,7 @@ def test_a_turn_with_what_was_injected_is_the_same_when_sent_again():
 
 def test_a_turn_of_what_was_injected_alone_moves_the_head_once():
     conversation_id = a_conversation("one", "two").conversation_id
-    given = {"messages": said(wrapped("They met before.")), "head_seq": 1, "expected_seq": 2, "idempotency_key": "k"}
+    given = {"messages": said(wrapped("They met before.")), **KEYED}
 
     first, second = (turns().turn(conversation_id=conversation_id, **given) for _ in range(2))
 

@@ -287,60 +287,50 @@ def test_a_file_is_an_input_and_lines_keep_their_places(operator, work):
     assert [item.position for item in page.items] == [1, 2] and page.next_position == 2
 
 
+def raising(failure):
+    def fail(lease, _):
+        raise failure("at the first answer")
+
+    return fail
+
+
+def only_reading(lease, cursor):
+    cursor.execute("SET TRANSACTION READ ONLY")
+
+
+def timing_out(lease, cursor):
+    cursor.execute("SET LOCAL statement_timeout = 20")
+    cursor.execute("SELECT pg_sleep(1)")
+
+
 @pytest.mark.parametrize(
-    ("failure", "state", "done", "asked"), [(OperationalError, "completed", 8, 8), (DataError, "running", 7, 8)]
+    ("fault", "is_lasting", "state", "done"),
+    [
+        (raising(OperationalError), False, "completed", 8),
+        (raising(DataError), False, "running", 7),
+        (only_reading, False, "completed", 8),
+        (timing_out, True, "running", 7),
+    ],
+    ids=["outage", "error", "read-only", "timeout"],
 )
 def test_an_error_of_the_database_loses_no_answer_of_other_calls(
-    operator, work, vendor, monkeypatch, failure, state, done, asked
+    operator, work, vendor, monkeypatch, fault, is_lasting, state, done
 ):
     run = a_run(operator, 8)
-    complete, failures = ItemLease.complete, [failure("at the first answer")]
+    complete, faulty = ItemLease.complete, []
 
-    def failing_once(lease, output, **values):
-        if failures:
-            raise failures.pop()
-        complete(lease, output, **values)
-
-    monkeypatch.setattr(ItemLease, "complete", failing_once)
-    work(map_lease_seconds=60.0)
-
-    run = operator.get_run(run_id=run.run_id)
-    assert (run.state, run.done, len(vendor.requests)) == (state, done, asked)
-
-
-def test_an_answer_waits_while_the_database_only_reads(operator, work, vendor, monkeypatch):
-    run = a_run(operator, 4)
-    complete, refusals = ItemLease.complete, [True]
-
-    def read_only_at_first(lease, output, **values):
+    def failing_for_one(lease, output, **values):
         with transaction.atomic(), connection.cursor() as cursor:
-            if refusals and refusals.pop():
-                cursor.execute("SET TRANSACTION READ ONLY")
+            if not faulty or (is_lasting and lease.row.pk in faulty):
+                faulty.append(lease.row.pk)
+                fault(lease, cursor)
             complete(lease, output, **values)
 
-    monkeypatch.setattr(ItemLease, "complete", read_only_at_first)
-    work(map_lease_seconds=60.0)
+    monkeypatch.setattr(ItemLease, "complete", failing_for_one)
+    work(map_lease_seconds=3.0 if is_lasting else 60.0)
 
     run = operator.get_run(run_id=run.run_id)
-    assert (run.state, run.done, len(vendor.requests)) == ("completed", 4, 4)
-
-
-def test_an_answer_that_always_times_out_when_it_is_recorded_holds_up_no_others(operator, work, vendor, monkeypatch):
-    run = a_run(operator, 8)
-    complete = ItemLease.complete
-
-    def slow_for_the_first(lease, output, **values):
-        with transaction.atomic(), connection.cursor() as cursor:
-            if lease.row.position == 1:
-                cursor.execute("SET LOCAL statement_timeout = 20")
-                cursor.execute("SELECT pg_sleep(1)")
-        complete(lease, output, **values)
-
-    monkeypatch.setattr(ItemLease, "complete", slow_for_the_first)
-    work(map_lease_seconds=3.0)
-
-    run = operator.get_run(run_id=run.run_id)
-    assert (run.state, run.done, len(vendor.requests)) == ("running", 7, 8)
+    assert (run.state, run.done, len(vendor.requests)) == (state, done, 8)
 
 
 def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
