@@ -8,7 +8,7 @@ from typing import Any
 from conversations.models import Workspace
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
-from conversations.types import ConversationRecord, NewMessage, NewPart, PartType, Role
+from conversations.types import AppendResult, ConversationRecord, NewMessage, NewPart, PartType, Role
 
 _numbers = itertools.count(1)
 
@@ -32,6 +32,12 @@ def a_conversation(
     for start in range(0, len(messages), 1000):
         store.append_messages(conversation_id=conversation.conversation_id, messages=messages[start : start + 1000])
     return store.get_conversation(conversation_id=conversation.conversation_id)
+
+
+def say(conversation_id: int, *messages: str | NewMessage) -> AppendResult:
+    """Append messages; a text is one by the user."""
+    said = [NewMessage(Role.USER, each) if isinstance(each, str) else each for each in messages]
+    return a_store().append_messages(conversation_id=conversation_id, messages=said)
 
 
 def a_tool_call(call_id: str, name: str = "read_file", **arguments: Any) -> NewMessage:

@@ -9,9 +9,9 @@ from compaction.history.history_worker import HistoryWorker
 from compaction.history.models import HistoryJob, SessionSummary
 from compaction.history.session_history import SessionHistory
 from conversations.models import Workspace
-from conversations.types import ConversationRecord, NewMessage, Role
+from conversations.types import ConversationRecord
 from conversations.work.queue import WorkState
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 
 SIZES = {"sessions_per_arc": 2, "arcs_per_epoch": 2, "leaf_chunk_tokens": 400, "leaf_target_tokens": 64}
 TALK = "The harbour's database moved to port 5433 because service-7 still holds 5432; docs/ports.md says so."
@@ -24,8 +24,7 @@ def a_session(number: int, *, project: str | None = "harbour", workspace: Worksp
 
 
 def go_on(conversation: ConversationRecord, *texts: str) -> None:
-    messages = [NewMessage(Role.USER, text) for text in texts or (f"{TALK} It goes on.",)]
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=messages)
+    say(conversation.conversation_id, *(texts or (f"{TALK} It goes on.",)))
 
 
 def summarize(conversations: Iterable[ConversationRecord]) -> None:

@@ -11,7 +11,7 @@ from compaction.policy import CompactionPolicy
 from conversations.models import Workspace
 from conversations.scope import Scope
 from conversations.types import ConversationRecord, NewMessage, Role
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 
 
 def hosts(workspace: Workspace | None = None, **settings: Any) -> HostCompaction:
@@ -25,4 +25,4 @@ def a_talk(messages: int = 40) -> ConversationRecord:
 
 
 def append(conversation_id: int, text: str, **values: Any) -> None:
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text, **values)])
+    say(conversation_id, NewMessage(Role.USER, text, **values))

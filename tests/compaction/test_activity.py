@@ -15,8 +15,8 @@ from compaction.types import JobState, Outcome, Reason
 from conversations.errors import NotFound
 from conversations.models import Summary
 from conversations.scope import Scope
-from conversations.types import Level, NewMessage, Role
-from tests.factories import a_conversation, a_store, a_workspace
+from conversations.types import Level
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -160,9 +160,7 @@ def test_a_status_has_the_last_run():
     before = engine().evaluate(conversation_id=conversation_id)
     for _ in range(2):
         engine().compact(conversation_id=conversation_id)
-        a_store().append_messages(
-            conversation_id=conversation_id, messages=[NewMessage(Role.USER, text) for text in TEXTS]
-        )
+        say(conversation_id, *TEXTS)
 
     after = engine().evaluate(conversation_id=conversation_id)
 

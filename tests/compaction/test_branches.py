@@ -22,7 +22,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
 
@@ -35,11 +35,6 @@ def branches() -> Branches:
 
 def rewind(conversation_id: int, seq: int, **options: object) -> None:
     branches().move_head(conversation_id=conversation_id, head_seq=seq, **options)
-
-
-def say(conversation_id: int, *texts: str) -> None:
-    messages = [NewMessage(Role.USER, text) for text in texts]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def context(conversation_id: int) -> list[str]:
@@ -178,12 +173,12 @@ def test_an_append_expects_the_head_and_not_the_newest_message(harbour):
 
 
 def test_a_message_sent_again_after_a_rewind_is_said_to_be_off_the_path():
-    conversation_id, store = a_conversation("one").conversation_id, a_store()
-    sent = [NewMessage(Role.USER, "two", idempotency_key="k2")]
-    store.append_messages(conversation_id=conversation_id, messages=sent)
+    conversation_id = a_conversation("one").conversation_id
+    sent = NewMessage(Role.USER, "two", idempotency_key="k2")
+    say(conversation_id, sent)
     rewind(conversation_id, 1)
 
-    again = store.append_messages(conversation_id=conversation_id, messages=sent)
+    again = say(conversation_id, sent)
 
     assert [(each.created, each.active) for each in again.messages] == [(False, False)]
     assert context(conversation_id) == ["1"]
@@ -228,9 +223,7 @@ def test_a_fork_shares_the_past_and_goes_its_own_way():
     store = a_store()
     source = a_conversation("one", "two", project="boats", metadata={"team": "red"}).conversation_id
     said = NewMessage(Role.USER, "three", idempotency_key="k3", author="ann", metadata={"a": [1.50, {"b": None}]})
-    store.append_messages(
-        conversation_id=source, messages=[said, a_tool_call("c1", path="x"), a_tool_result("c1", "y" * 300)]
-    )
+    say(source, said, a_tool_call("c1", path="x"), a_tool_result("c1", "y" * 300))
     a_summary_of(store, source, seqs=(1, 2))
 
     fork = branches().fork_conversation(conversation_id=source, session_id="fork", at_seq=5)
@@ -255,7 +248,7 @@ def test_a_fork_shares_the_past_and_goes_its_own_way():
 def test_a_fork_keeps_a_compaction_part_that_the_caller_gave():
     source, store = a_conversation().conversation_id, a_store()
     part = NewPart(PartType.COMPACTION, text_content="So far: seven boats.", is_synthetic=True)
-    store.append_messages(conversation_id=source, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+    say(source, NewMessage(Role.ASSISTANT, parts=(part,)))
 
     fork = branches().fork_conversation(conversation_id=source, session_id="fork").conversation_id
 

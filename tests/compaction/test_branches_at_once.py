@@ -13,7 +13,7 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity.checker import IntegrityChecker
 from tests.conversations.appending import at_once
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.round_trip import assert_ledgers_survive
 
 
@@ -28,7 +28,7 @@ def test_appends_moves_and_compactions_at_once_leave_a_sound_conversation(commit
             match choose.choice(["append", "append", "move", "compact"]):
                 case "append":
                     text = f"Boat {worker}.{turn} left the harbour in the morning. " * 5
-                    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text)])
+                    say(conversation_id, text)
                     appended += 1
                 case "move":
                     newest = a_store().get_conversation(conversation_id=conversation_id).counters.message_count

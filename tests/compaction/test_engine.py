@@ -15,7 +15,7 @@ from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import ContextItem, Message, MessagePart, Summary
 from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart, PartType, Role, SummaryKind
 from tests.compaction.model_settings import Model
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 
 pytestmark = pytest.mark.django_db
 
@@ -121,15 +121,10 @@ def test_a_run_is_told_in_the_log_with_its_figures_and_no_text(engine):
 
 
 def test_tool_calls_and_their_results_are_compacted_together(engine):
-    store = a_store()
-    conversation = store.open_conversation(session_id="tools")
-    messages = [NewMessage(Role.USER, "Please read all the files.")]
+    conversation = a_conversation("Please read all the files.")
     for n in range(16):
-        messages += [
-            a_tool_call(f"call-{n}", path=f"src/module_{n}.py"),
-            a_tool_result(f"call-{n}", f"line {n}\n" * 50),
-        ]
-    store.append_messages(conversation_id=conversation.conversation_id, messages=messages)
+        call = a_tool_call(f"call-{n}", path=f"src/module_{n}.py")
+        say(conversation.conversation_id, call, a_tool_result(f"call-{n}", f"line {n}\n" * 50))
 
     engine(leaf_chunk_tokens=700, fresh_tail_count=5).compact(conversation_id=conversation.conversation_id)
 
@@ -212,7 +207,7 @@ def test_what_a_host_added_to_a_message_is_not_summarized_as_its_authors_words(i
         NewPart(PartType.TEXT, text_content="Use port 5433."),
     )
     found = a_conversation()
-    a_store().append_messages(conversation_id=found.conversation_id, messages=[NewMessage(Role.USER, parts=parts)])
+    say(found.conversation_id, NewMessage(Role.USER, parts=parts))
     if is_cold:
         archive_stretch(found.conversation_id, after_seq=0, log=AuditLog())
 

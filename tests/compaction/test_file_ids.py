@@ -9,7 +9,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import Summary
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def test_files_travel_up_the_lineage():
     said[3] = NewMessage(Role.USER, "".join(f"2026-01-01 10:00:00 INFO step {n}\n" for n in range(5000)))
     said[21] = NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=picture.file_id),))
 
-    (moved,) = a_store().append_messages(conversation_id=conversation_id, messages=said).moved
+    (moved,) = say(conversation_id, *said).moved
     CompactionEngine.from_settings().compact(conversation_id=conversation_id)
 
     for file_id, seq in ((moved.file_id, 4), (picture.file_id, 22)):

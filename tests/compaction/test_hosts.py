@@ -20,7 +20,7 @@ from integrity.checker import IntegrityChecker
 from tests.compacting import another_session_compacts
 from tests.compaction.hosting import a_talk, append, hosts
 from tests.conversations.appending import at_once
-from tests.factories import a_store
+from tests.factories import a_store, say
 
 REFERENCES = ["compaction-7", "compactação n.º 7 · 圧縮 🗜", "e\u0301 is not \u00e9", " blanks stay ", "x" * 500]
 
@@ -50,9 +50,8 @@ def test_a_flush_of_everything_summarizes_up_to_the_cut_and_nothing_after_it(ove
     talk = a_talk()
     store = a_store()
     store.configure_conversation(conversation_id=talk.conversation_id, overrides=overrides)
-    later = [NewMessage(role, f"Later {number} about something else. " * 30) for number, role in enumerate(follow)]
-    if later:
-        store.append_messages(conversation_id=talk.conversation_id, messages=later)
+    for number, role in enumerate(follow):
+        say(talk.conversation_id, NewMessage(role, f"Later {number} about something else. " * 30))
 
     flushed = hosts().flush_all(conversation_id=talk.conversation_id, host_reference="cut", last_seq=40)
 
@@ -65,8 +64,7 @@ def test_a_flush_of_everything_summarizes_up_to_the_cut_and_nothing_after_it(ove
 def test_the_same_reference_again_gives_the_same_boundary_and_compacts_nothing():
     talk = a_talk()
     first = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7", metadata={"a": 1})
-    later = [NewMessage(Role.USER, f"Later {number} about something else. " * 30) for number in range(20)]
-    a_store().append_messages(conversation_id=talk.conversation_id, messages=later)
+    say(talk.conversation_id, *(f"Later {number} about something else. " * 30 for number in range(20)))
     summaries = Summary.objects.count()
 
     again = hosts().flush(conversation_id=talk.conversation_id, host_reference="compaction-7")

@@ -11,9 +11,8 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.types import JobState, Outcome, Reason
 from conversations.models import Conversation, Summary
-from conversations.types import NewMessage, Role
 from conversations.work.queue import Lease, LeaseLost
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 
 pytestmark = pytest.mark.django_db
 
@@ -109,9 +108,7 @@ def test_while_the_pressure_lasts_an_append_asks_again_only_now_and_then(setting
 
     for count in (62, 63, 64, 65, 126, 127, 128, 129):
         more = count - store.get_conversation(conversation_id=conversation.conversation_id).counters.message_count
-        store.append_messages(
-            conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "more")] * more
-        )
+        say(conversation.conversation_id, *["more"] * more)
         if CompactionJob.objects.all().delete()[0]:
             asked.append(count)
 
@@ -164,11 +161,11 @@ def test_an_exhausted_conversation_is_not_asked_about_until_there_is_more_of_it(
     worker.work()
     assert CompactionRun.objects.get().outcome == Outcome.EXHAUSTED
 
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "more")])
+    say(conversation.conversation_id, "more")
     worker.sweep()
     assert not CompactionJob.objects.filter(state=JobState.QUEUED).exists()
 
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, LONG)] * 8)
+    say(conversation.conversation_id, *[LONG] * 8)
     assert CompactionJob.objects.filter(state=JobState.QUEUED).exists()
 
 

@@ -23,11 +23,10 @@ from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSu
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
 from conversations.models import Summary
-from conversations.types import NewMessage, Role
 from conversations.work.queue import MAX_ATTEMPTS
 from integrity import scans
 from tests.compacting import another_session_compacts
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.flows.processes import wait_until
 
 LONG = "Something worth remembering was said about service-7 and port 5433. " * 10
@@ -127,10 +126,9 @@ def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(com
     monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     settings.LCM = {"model_token_budget": 1000}
     conversation_id = a_conversation().conversation_id
-    messages = [NewMessage(Role.USER, LONG)] * 20
 
     with no_queue():
-        result = a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        result = say(conversation_id, *[LONG] * 20)
 
     assert all(message.created for message in result.messages)
     assert list(jobs.QUEUE.due()) == [CompactionJob.objects.get(conversation_id=conversation_id)]

@@ -14,9 +14,8 @@ from compaction.redo import redo
 from compaction.run import Run
 from compaction.types import CompactionResult, Outcome, Reason
 from conversations.models import ContextItem, Conversation, Message
-from conversations.types import NewMessage, Role
 from tests.compaction.test_redo import compacted_without_a_model, engine, model  # noqa: F401
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.round_trip import assert_ledgers_survive
 
 pytestmark = pytest.mark.django_db
@@ -25,8 +24,7 @@ LONG = "We set port 5433 for service-7, as was agreed. " * 12
 
 
 def append(conversation_id: int, count: int) -> None:
-    messages = [NewMessage(Role.USER, f"{LONG} {n}") for n in range(count)]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *(f"{LONG} {n}" for n in range(count)))
 
 
 def compacted_beside_an_append(conversation_id: int, *, appended_before: int, appended_after: int) -> CompactionResult:

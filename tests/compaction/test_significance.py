@@ -15,10 +15,9 @@ from compaction.planning.significance import Significance, significance
 from compaction.policy import CompactionPolicy
 from compaction.types import Outcome, Reason
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from tests.compaction.summarizing import any_text
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 
 TALK = [
     "The harbour master wants the northern quay dredged before the autumn storms arrive.",
@@ -81,8 +80,7 @@ def made_idle(module_rows):
     with override_settings(LCM=SMALL):
         conversation = a_conversation(*[STATUS * 6] * 30)
         CompactionEngine.from_settings().compact(conversation_id=conversation.conversation_id)
-        more = [NewMessage(Role.USER, STATUS * 6)] * 30
-        a_store().append_messages(conversation_id=conversation.conversation_id, messages=more)
+        say(conversation.conversation_id, *[STATUS * 6] * 30)
         CompactionJob.objects.all().delete()
         yield conversation.conversation_id
 
@@ -149,8 +147,7 @@ def test_what_was_passed_over_is_not_under_pressure_until_there_is_more_of_it(id
     under_pressure(idle)
     assert pressing() == [False] * 4
 
-    more = [NewMessage(Role.USER, text) for text in [*TALK, *TALK]]
-    a_store().append_messages(conversation_id=idle, messages=more)
+    say(idle, *TALK, *TALK)
     assert pressing() == [True] * 4
 
 

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from integrity.checker import IntegrityChecker
 from integrity.types import IntegrityReport, InvariantResult
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.summaries import a_summary_of
 
 
@@ -32,17 +32,15 @@ class Compacted:
 def a_compacted_conversation() -> Compacted:
     store = a_store()
     conversation_id = a_conversation().conversation_id
-    store.append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.SYSTEM, "You are careful."),
-            NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada"),
-            *(NewMessage(Role.USER, f"message {n}") for n in range(3, 37)),
-            a_tool_call("call_1", path="é.py", limit=2.50),
-            a_tool_result("call_1", "contents \x00"),
-            NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.PATCH, patch_files=("a", "b"), metadata={"z": 1}),)),
-            NewMessage(Role.ASSISTANT, "done", metadata={"b": 1, "a": 2}),
-        ],
+    say(
+        conversation_id,
+        NewMessage(Role.SYSTEM, "You are careful."),
+        NewMessage(Role.USER, "NUL \x00 and a lone \ud800 surrogate", author="ada"),
+        *(f"message {n}" for n in range(3, 37)),
+        a_tool_call("call_1", path="é.py", limit=2.50),
+        a_tool_result("call_1", "contents \x00"),
+        NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.PATCH, patch_files=("a", "b"), metadata={"z": 1}),)),
+        NewMessage(Role.ASSISTANT, "done", metadata={"b": 1, "a": 2}),
     )
     leaves = [a_summary_of(store, conversation_id, seqs=range(first, first + 6)) for first in (2, 8, 14, 20)]
     top = a_summary_of(store, conversation_id, seqs=[26], summaries=leaves)

@@ -19,7 +19,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.types import ErasurePreview, ErasureResult
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
-from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_result, a_workspace, say
 
 WORDS = "There was some talk about the harbour and its boats. " * 12
 # Stands in nothing that is not to be erased.
@@ -41,21 +41,18 @@ def erasures(storage: InMemoryStorage) -> Erasures:
 
 def a_secret_conversation(*, compacted: bool = True) -> int:
     """Sixty messages; 20 to 22 hold the secret in every place where a message can have it, and so do its summaries."""
-    store = a_store()
     conversation_id = a_conversation(*(f"{WORDS} {n}" for n in range(1, 20))).conversation_id
     part = NewPart(
         PartType.TOOL, tool_call_id="c1", tool_name="look_up", tool_input={SECRET: [SECRET]},
         tool_output=f"{SECRET} \x00", metadata={"name": SECRET}, file_name=SECRET, patch_files=(SECRET,),
         step_reason=SECRET,
     )  # fmt: skip
-    store.append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.USER, f"My name is {SECRET}. {WORDS} \x00", author=SECRET, idempotency_key=SECRET),
-            NewMessage(Role.ASSISTANT, f"Hello {SECRET}! {WORDS}", parts=(part,), metadata={"who": SECRET}),
-            a_tool_result("c1", f"{SECRET} was found. {WORDS}"),
-            *(NewMessage(Role.USER, f"{WORDS} {n}") for n in range(23, 61)),
-        ],
+    say(
+        conversation_id,
+        NewMessage(Role.USER, f"My name is {SECRET}. {WORDS} \x00", author=SECRET, idempotency_key=SECRET),
+        NewMessage(Role.ASSISTANT, f"Hello {SECRET}! {WORDS}", parts=(part,), metadata={"who": SECRET}),
+        a_tool_result("c1", f"{SECRET} was found. {WORDS}"),
+        *(f"{WORDS} {n}" for n in range(23, 61)),
     )
     if compacted:
         CompactionEngine.from_settings().compact(conversation_id=conversation_id)

@@ -30,7 +30,7 @@ from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.histories import SIZES, arcs_and_an_epoch
 from tests.integrity.breaking import a_compacted_conversation, breaking
 from tests.integrity.erasing import a_secret_conversation, erased
@@ -56,10 +56,7 @@ def make_everything() -> None:
         erased(Erasures.from_settings(scope), secret, from_seq=first, to_seq=last)
         CompactionEngine.from_settings().compact(conversation_id=secret)
     cold = a_conversation(*(f"{WORDS} {n}" for n in range(6)), metadata={"cold": True}).conversation_id
-    a_store().append_messages(
-        conversation_id=cold,
-        messages=[a_tool_call("c1", path="a.py"), NewMessage(Role.USER, "NUL \x00", metadata={"b": 1, "a": 2.50})],
-    )
+    say(cold, a_tool_call("c1", path="a.py"), NewMessage(Role.USER, "NUL \x00", metadata={"b": 1, "a": 2.50}))
     Retention.from_settings(scope).archive(conversation_id=cold)
     _repair(compacted, said)
     ModelEndpoint.objects.create(name="chat", calls=3, tokens_in=100)
@@ -95,15 +92,13 @@ def _a_conversation_with_everything_said() -> int:
         tool_output="found \x00", tool_title="Look up", metadata={"z": 1, "a": 2}, step_reason="end",
         patch_files=("a.py", "b.py"), is_ignored=False,
     )  # fmt: skip
-    a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.USER, "NUL \x00 and a lone \ud800", author="ada", idempotency_key="k1"),
-            NewMessage(Role.ASSISTANT, parts=(part,), metadata={"b": 1, "a": {"y": 1, "x": 2.50}}),
-            a_tool_result("c9", LOG),
-            NewMessage(Role.USER, f"Look: <file name='b.log'>{LOG}</file> Well?", idempotency_key="k2"),
-            *(NewMessage(Role.USER, f"{WORDS} {n}", metadata={"n": n}) for n in range(24, 50)),
-        ],
+    say(
+        conversation_id,
+        NewMessage(Role.USER, "NUL \x00 and a lone \ud800", author="ada", idempotency_key="k1"),
+        NewMessage(Role.ASSISTANT, parts=(part,), metadata={"b": 1, "a": {"y": 1, "x": 2.50}}),
+        a_tool_result("c9", LOG),
+        NewMessage(Role.USER, f"Look: <file name='b.log'>{LOG}</file> Well?", idempotency_key="k2"),
+        *(NewMessage(Role.USER, f"{WORDS} {n}", metadata={"n": n}) for n in range(24, 50)),
     )
     files = LargeFileService.from_settings()
     for n in range(2):

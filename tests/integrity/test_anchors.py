@@ -23,13 +23,12 @@ from django.utils import timezone
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.models import AuditEntry, AuditLink, Conversation
-from conversations.types import NewMessage, Role
 from integrity.anchors import anchor_file, signing
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.rewriting import rewrite, rewrite_act
 
@@ -52,11 +51,6 @@ def codes(ledger: bytes, anchor: bytes, **given) -> list[str]:
 
 def live_codes(anchor: bytes, **given) -> list[str]:
     return sorted(the_ledgers().verify_live(expected=Expected.of(anchor=("the anchor", anchor)), **given).by_code)
-
-
-def appended(conversation_id: int, *texts: str) -> None:
-    messages = [NewMessage(Role.USER, text) for text in texts]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def signed_again(anchor: bytes, old: bytes, new: bytes, *, key: Ed25519PrivateKey | None = None) -> bytes:
@@ -120,7 +114,7 @@ def test_a_stranger_verifies_one_with_openssl(tmp_path):
 def test_a_ledger_that_has_grown_since_verifies():
     conversation_id = a_conversation("one", "two").conversation_id
     anchor = an_anchor()
-    appended(conversation_id, "three")
+    say(conversation_id, "three")
     newer = a_conversation("four").conversation_id
 
     expected = Expected.of(anchor=("the anchor", anchor))
@@ -137,7 +131,7 @@ def test_a_conversation_that_was_cut_renamed_dated_back_or_lost_is_refused():
     id = a_conversation("one", session_id="mine").conversation_id
     other = a_conversation("two", session_id="other").conversation_id
     shorter = exported(id)
-    appended(id, "three")
+    say(id, "three")
     anchor = an_anchor()
     assert codes(shorter, anchor) == ["anchor_mismatch"]
 

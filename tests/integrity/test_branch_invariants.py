@@ -11,8 +11,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.models import ContextItem, Conversation, HeadMove, Message
 from conversations.scope import Scope
 from conversations.store.derived_context import rebuild_context, recount
-from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking, checked
 from tests.summaries import a_summary_of
 
@@ -26,7 +25,7 @@ def forked() -> int:
     a_summary_of(a_store(), conversation_id, seqs=range(1, 7))
     Branches.from_settings(Scope(a_workspace().pk)).move_head(conversation_id=conversation_id, head_seq=4)
     for text in ("another 5", "another 6"):
-        a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text)])
+        say(conversation_id, text)
     return conversation_id
 
 

@@ -14,11 +14,10 @@ from compaction.hosts.host_service import HostCompaction
 from conversations.models import Conversation, Summary
 from conversations.run_sql import SealRows
 from conversations.sql import rows
-from conversations.types import NewMessage, Role
 from integrity.column_protection import TABLES, Protection
 from integrity.invariants import INVARIANTS
 from lcmsite.access import keys
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import a_compacted_conversation, breaking, checked
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +75,7 @@ def test_the_triggers_seal_exactly_the_declared_columns():
 def test_what_an_ordinary_write_changes_is_sealed_again_and_no_seal_can_be_written():
     conversation = a_conversation("one", title="Harbour")
     Conversation.objects.update(title="Boats")
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "two")])
+    say(conversation.conversation_id, "two")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE conversations SET row_seal = 'anything'")
 

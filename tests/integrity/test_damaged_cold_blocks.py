@@ -17,7 +17,7 @@ from integrity.checker import IntegrityChecker
 from integrity.ledgers import Ledgers
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking, found
 
 pytestmark = pytest.mark.django_db
@@ -38,9 +38,9 @@ def a_cold_conversation(session_id: str = "a") -> tuple[int, int, int]:
     for texts in (range(1, 6), range(6, 11)):
         part = NewPart(PartType.TEXT, text_content="seven boats")
         said = [NewMessage(Role.USER, f"Boat {number}", parts=(part,)) for number in texts]
-        first = a_store().append_messages(conversation_id=conversation_id, messages=said).messages[0]
+        first = say(conversation_id, *said).messages[0]
         archive_stretch(conversation_id, after_seq=first.seq - 1, log=AuditLog(scope()))
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "hot")])
+    say(conversation_id, "hot")
     blocks = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq")
     return conversation_id, *blocks.values_list("pk", flat=True)
 

@@ -25,13 +25,13 @@ from conversations.models import (
     Summary,
 )
 from conversations.scope import Scope
-from conversations.types import NewMessage, NewPart, PartType, Role
+from conversations.types import NewPart, PartType
 from integrity.models import Erasure
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.integrity.erasing import (
     SECRET,
     WORDS,
@@ -245,7 +245,7 @@ def test_all_of_a_conversation_goes_with_its_title_its_metadata_and_its_files(er
     conversation_id = a_conversation("one", "two", title=ITS_OWN, metadata={"who": ITS_OWN}).conversation_id
     file = LargeFileService.from_settings(erasures.scope).store(conversation_id=conversation_id, content=b"file")
     stale = erasures.preview_erasure(conversation_id=conversation_id)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, ITS_OWN)])
+    say(conversation_id, ITS_OWN)
 
     with pytest.raises(Conflict) as refusal:
         erasures.erase(erasure_id=stale.erasure_id, confirmation=stale.confirmation)
@@ -261,12 +261,8 @@ def test_all_of_a_conversation_goes_with_its_title_its_metadata_and_its_files(er
 
 
 def test_a_call_and_its_result_still_belong_together_when_one_of_them_is_erased(erasures):
-    store = a_store()
     conversation_id = a_conversation("first").conversation_id
-    store.append_messages(
-        conversation_id=conversation_id,
-        messages=[a_tool_call("c9", path="boats.txt"), a_tool_result("c9", SECRET), NewMessage(Role.USER, "and?")],
-    )
+    say(conversation_id, a_tool_call("c9", path="boats.txt"), a_tool_result("c9", SECRET), "and?")
 
     erased(erasures, conversation_id, from_seq=3, to_seq=3)
 
@@ -342,7 +338,7 @@ def test_if_anything_has_changed_since_the_preview_nothing_is_erased(erasures, c
 def test_what_moves_to_the_cold_tier_and_what_is_appended_changes_nothing_about_it(erasures, secret):
     preview = erasures.preview_erasure(conversation_id=secret, from_seq=20, to_seq=22)
 
-    a_store().append_messages(conversation_id=secret, messages=[NewMessage(Role.USER, "and then")])
+    say(secret, "and then")
     Retention.from_settings().archive(conversation_id=secret)
     erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 

@@ -13,7 +13,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from tests.conversations.appending import UNLIKE_TEXT
 from tests.conversations.strategies import json_of, texts
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 
 pytestmark = pytest.mark.django_db
 
@@ -37,9 +37,7 @@ OTHERWISE: tuple[dict[str, Any], ...] = (
 
 def assert_found_whole(*parts: NewPart) -> None:
     conversation_id = a_conversation().conversation_id
-    a_store().append_messages(
-        conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,)) for part in parts]
-    )
+    say(conversation_id, *(NewMessage(Role.ASSISTANT, parts=(part,)) for part in parts))
     assert IntegrityChecker.from_settings().run(conversation_id=conversation_id).is_clean
 
 

@@ -13,7 +13,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys
 from retrieval.semantic.models import Embedder
-from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_result, a_workspace, say
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_plan
@@ -34,9 +34,7 @@ def erasure() -> str:
     conversation_id = a_conversation("one").conversation_id
     said = [NewMessage(Role.USER, f"{n}", author="ada", idempotency_key=f"k{n}", metadata={"a": n}) for n in range(5)]
     results = [a_tool_result(f"c{n}", f"result {n}") for n in range(len(OF_PARTS) + len(ROLES))]
-    a_store().append_messages(
-        conversation_id=conversation_id, messages=[*said, *results, NewMessage(Role.USER, "the last")]
-    )
+    say(conversation_id, *said, *results, "the last")
     erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="key 7"))
     last = 2 + len(said) + len(results)
     preview, _ = erased(erasures, conversation_id, from_seq=2, to_seq=last - 1)

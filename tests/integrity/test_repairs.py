@@ -9,7 +9,6 @@ from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from integrity import models
 from integrity.checker import IntegrityChecker
 from integrity.repairs.applying import RepairOvertaken, Repairs
@@ -19,7 +18,7 @@ from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from tests.compacting import another_session_compacts
-from tests.factories import a_store, a_workspace
+from tests.factories import a_workspace, say
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, checked
 from tests.integrity.breaks import BREAKS
 from tests.integrity.repairing import (
@@ -112,7 +111,7 @@ def test_a_repair_waits_for_no_compaction(conversation, plan):
 def test_what_has_changed_since_is_not_undone(conversation):
     BREAKS["a message that is missing from the context"](conversation)
     plan = applied(a_plan())
-    a_store().append_messages(conversation_id=conversation.id, messages=[NewMessage(Role.USER, "more")])
+    say(conversation.id, "more")
     before = everything()
 
     with pytest.raises(RepairOvertaken):

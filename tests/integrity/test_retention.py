@@ -16,7 +16,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, Conversation, Message, Summary
 from conversations.models.conversation import today
 from conversations.scope import Scope
-from conversations.types import ConversationRecord, NewMessage, Role
+from conversations.types import ConversationRecord
 from integrity.checker import IntegrityChecker
 from integrity.models import ColdProgress
 from integrity.params import SetRetentionParams
@@ -26,7 +26,7 @@ from integrity.retention.types import Tier
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.compacting import another_session_compacts
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 
 pytestmark = pytest.mark.django_db
@@ -108,7 +108,7 @@ def test_whoever_reads_a_conversation_uses_it_and_what_is_listed_is_not_used():
     ContextAssembler.from_settings().assemble(conversation_id=by_assembly.conversation_id)
     engine.expand(summary_id=summary.pk)
     engine.expand_range(conversation_id=by_range.conversation_id, from_seq=1, to_seq=2)
-    a_store().append_messages(conversation_id=by_append.conversation_id, messages=[NewMessage(Role.USER, "again")])
+    say(by_append.conversation_id, "again")
     a_store().list_conversations()
     a_store().get_conversation(conversation_id=listed.conversation_id)
 
@@ -198,7 +198,7 @@ def test_what_was_used_since_goes_cold_when_its_time_comes(meanwhile, moved):
     if meanwhile == "thawed":
         service.thaw(conversation_id=conversation_id)
     else:
-        a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "again")])
+        say(conversation_id, "again")
 
     soon = service.sweep()
     Conversation.objects.update(last_used_on=today() - timedelta(days=30))

@@ -22,7 +22,7 @@ from integrity.policy import IntegrityPolicy
 from integrity.scans import ScanWorker
 from integrity.types import IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
 from lcmsite.connections import closing_connections
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
@@ -77,7 +77,7 @@ def test_a_wish_for_the_same_scan_is_the_same_scan(conversation_ids):
 def test_an_incremental_scan_looks_at_what_has_changed_or_was_not_clean(conversation_ids):
     altered(conversation_ids[1])
     a_worker().work(scan_id=request().scan_id)
-    a_store().append_messages(conversation_id=conversation_ids[2], messages=[NewMessage(Role.USER, "more")])
+    say(conversation_ids[2], "more")
 
     first, second = (IntegrityChecker.from_settings().run(extent=ScanMode.INCREMENTAL) for _ in range(2))
 

@@ -24,7 +24,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
-from tests.factories import a_conversation, a_store, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_result, a_workspace, say
 from tests.integrity.breaking import breaking, broken, checked, forging
 from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_ledger, a_plan, applied
@@ -55,15 +55,13 @@ def a_sealed_conversation() -> Sealed:
         conversation_id=conversation_id, content=b"\x89PNG", file_name="a.png"
     )
     call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="t", tool_input={"z": "1", "a": {"y": 2, "b": 3}})
-    result = a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[
-            NewMessage(Role.USER, f"See <file name='a.log'>{LOG}</file> \x00", idempotency_key="k1", author="ada"),
-            NewMessage(Role.USER, "two", metadata={"z": "1", "a": "2"}, idempotency_key="k\u00e92"),
-            NewMessage(Role.ASSISTANT, parts=(call,)),
-            a_tool_result("c", LOG.replace("INFO", "WARN")),
-            NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=image.file_id),)),
-        ],
+    result = say(
+        conversation_id,
+        NewMessage(Role.USER, f"See <file name='a.log'>{LOG}</file> \x00", idempotency_key="k1", author="ada"),
+        NewMessage(Role.USER, "two", metadata={"z": "1", "a": "2"}, idempotency_key="k\u00e92"),
+        NewMessage(Role.ASSISTANT, parts=(call,)),
+        a_tool_result("c", LOG.replace("INFO", "WARN")),
+        NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=image.file_id),)),
     )
     ids = [each.message_id for each in result.messages]
     [file_id] = {each.file_id for each in result.moved if each.message_id == ids[0]}
@@ -248,7 +246,7 @@ def as_stored_before(conversation_id: int) -> None:
 
 def test_messages_from_before_stay_valid_and_those_behind_them_are_sealed(sealed):
     as_stored_before(sealed.id)
-    a_store().append_messages(conversation_id=sealed.id, messages=[NewMessage(Role.USER, "newer", idempotency_key="n")])
+    say(sealed.id, NewMessage(Role.USER, "newer", idempotency_key="n"))
 
     assert checked() == {}
     assert verified(exported(sealed.id)).is_clean
@@ -293,7 +291,7 @@ def test_whoever_quotes_an_element_is_not_suspected(sealed, quotations, is_old):
         part = NewPart(PartType.TEXT, text_content=text)
         said.append(NewMessage(Role.ASSISTANT, parts=(part,)) if in_part else NewMessage(Role.USER, text))
     with transaction.atomic():
-        appended = a_store().append_messages(conversation_id=sealed.id, messages=said).messages
+        appended = say(sealed.id, *said).messages
         if is_old:
             as_stored_before(sealed.id)
 
