@@ -1,14 +1,23 @@
-"""Simulate another session that is compacting a conversation."""
+"""A conversation to compact, and another session that is compacting one."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import connection
 
 from compaction.run import compaction_lock
+from conversations.types import ConversationRecord
+from tests.factories import a_conversation
+
+
+def a_talk(count: int = 40, **options: Any) -> ConversationRecord:
+    """A conversation with something in every message that the others do not say."""
+    texts = (f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(count))
+    return a_conversation(*texts, **options)
 
 
 @contextmanager

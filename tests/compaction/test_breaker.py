@@ -112,27 +112,17 @@ def test_a_probe_that_fails_makes_the_pause_longer_up_to_a_bound(worker):
     assert max(pauses) == MAX_PAUSE_FACTOR * 60
 
 
-def test_after_the_clock_was_set_back_pauses_and_windows_end(worker):
+@pytest.mark.parametrize("seconds_back", [0, 86_400])
+def test_pauses_and_windows_end_if_the_clock_was_set_back_and_no_others(worker, seconds_back):
     failing, spent = worker(breaker_failures=1), replace(worker(spend_max_calls=1), name="anthropic")
     failing.fail(1)
     spent.call()
-    for asking in (failing, spent):
-        asking.clock.forward(-86_400)
-        assert not asking.is_reachable()
-
-    limit_waits(policy=failing.policy, now=failing.clock())
-
-    assert failing.is_reachable() and spent.is_reachable()
-
-
-def test_pauses_and_windows_of_now_are_left_alone(worker):
-    failing, spent = worker(breaker_failures=1), replace(worker(spend_max_calls=1), name="anthropic")
-    failing.fail(1)
-    spent.call()
-
-    limit_waits(policy=failing.policy, now=failing.clock())
-
+    failing.clock.forward(-seconds_back)
     assert not failing.is_reachable() and not spent.is_reachable()
+
+    limit_waits(policy=failing.policy, now=failing.clock())
+
+    assert failing.is_reachable() == spent.is_reachable() == bool(seconds_back)
 
 
 def test_calls_that_had_begun_before_it_opened_make_no_pause_longer(worker):

@@ -14,17 +14,11 @@ from conversations.audit import AuditLog
 from conversations.cold_storage.archiving import archive_stretch
 from conversations.models import ContextItem, Message, MessagePart, Summary
 from conversations.types import ContextItemType, ConversationRecord, NewMessage, NewPart, PartType, Role, SummaryKind
+from tests.compacting import a_talk
 from tests.compaction.model_settings import Model
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 
 pytestmark = pytest.mark.django_db
-
-
-def a_talk(count: int = 40, words: int = 60) -> ConversationRecord:
-    """A conversation with something in every message that the others do not say."""
-    return a_conversation(
-        *(f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * (words // 8) for n in range(count))
-    )
 
 
 def items_of(conversation: ConversationRecord) -> list[ContextItem]:
@@ -167,20 +161,6 @@ def test_a_failure_between_the_writes_leaves_no_partial_graph_and_no_run_that_cl
     assert not CompactionRun.objects.exists()
     (failed,) = [entry for entry in logs if entry["event"] == "compaction_failed"]
     assert failed["token_after"] == failed["token_before"]
-
-
-def test_a_conversation_may_have_batches_of_its_own(engine):
-    own, other = a_talk(28), a_talk(28)
-    a_store().configure_conversation(conversation_id=own.conversation_id, overrides={"leaf_batch_messages": 10})
-
-    for each in (own, other):
-        engine(leaf_batch_messages=5).compact(conversation_id=each.conversation_id)
-
-    def sizes(conversation: ConversationRecord) -> list[int]:
-        leaves = Summary.objects.filter(conversation_id=conversation.conversation_id, kind=SummaryKind.LEAF)
-        return [leaf.source_count for leaf in leaves.order_by("first_seq")]
-
-    assert (sizes(own), sizes(other)) == ([10, 10], [5, 5, 5, 5])
 
 
 def test_a_conversation_may_have_a_factor_over_the_target_of_its_own(engine):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from django.db import connection
 
 from compaction.hosts.host_service import MOST_GAPS
 from compaction.params import CoverageParams
 from compaction.types import CoverageGap, GapKind
 from conversations.errors import Invalid
 from conversations.models import Summary
+from lcmsite.connections import closing_connections
 from tests.compaction.hosting import a_talk, append, hosts
 from tests.factories import a_conversation, a_store
 from tests.integrity.breaking import breaking
@@ -148,16 +146,10 @@ def test_coverage_beside_writers_and_a_compaction_is_complete_at_every_moment(co
         for n in range(30):
             append(number, f"meanwhile {n}")
 
-    def closing(work: Callable[[], Any]) -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
     reports = []
     with ThreadPoolExecutor(2) as pool:
         compact = lambda: service.flush(conversation_id=number, host_reference="one")  # noqa: E731
-        work = [pool.submit(closing, each) for each in (write, compact)]
+        work = [pool.submit(closing_connections, each) for each in (write, compact)]
         while not all(each.done() for each in work):
             reports.append(service.verify_coverage(conversation_id=number))
         for each in work:

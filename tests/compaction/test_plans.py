@@ -25,6 +25,7 @@ from conversations.errors import NotFound
 from conversations.models import ContextItem, Summary
 from conversations.sql import rows
 from conversations.types import ConversationRecord, SummaryKind
+from tests.compacting import a_talk
 from tests.factories import a_conversation, a_store
 
 pytestmark = pytest.mark.django_db
@@ -35,13 +36,6 @@ SETTINGS = {"leaf_chunk_tokens": 600, "leaf_target_tokens": 150, "condense_fan_i
 def plans(models: ModelsPolicy | None = None, **settings: Any) -> CompactionPlans:
     engine = replace(CompactionEngine.from_settings(), policy=CompactionPolicy(**{**SETTINGS, **settings}))
     return CompactionPlans(engine=engine, models=models or ModelsPolicy())
-
-
-def a_talk(count: int = 40, **options: Any) -> ConversationRecord:
-    """A conversation with something in every message that the others do not say."""
-    return a_conversation(
-        *(f"Item {n}: " + f"we set port {5000 + n} for service-{n}. " * 7 for n in range(count)), **options
-    )
 
 
 def planned(conversation: ConversationRecord, **settings: Any) -> PlanRecord:
