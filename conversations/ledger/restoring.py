@@ -175,7 +175,7 @@ def message_row(line: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, "content": "", "metadata": None}
     content = line["content"]
     columns, exact = split({"content": content, "metadata": line["metadata"]})
-    parts = [new_part(part) for part in line["parts"]]
+    parts = [_new_part(part) for part in line["parts"]]
     whole = content if content == flattened(parts) else searchable(content, parts)
     if whole != content:
         exact = {**exact, "content": content}
@@ -185,10 +185,10 @@ def message_row(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def part_row(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part's columns as an append writes them, with its original hash."""
-    return {**part_row_of(new_part(line)), "ordinal": line["ordinal"], "part_hash": line["part_hash"]}
+    return {**part_row_of(_new_part(line)), "ordinal": line["ordinal"], "part_hash": line["part_hash"]}
 
 
-def new_part(line: Mapping[str, Any]) -> NewPart:
+def _new_part(line: Mapping[str, Any]) -> NewPart:
     """Return a part as a caller would append it."""
     values = {name: line[name] for name in PART_COLUMNS if name in line}
     values["part_type"] = PartType(values["part_type"])

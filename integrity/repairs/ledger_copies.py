@@ -10,9 +10,8 @@ from functools import lru_cache
 from conversations.content import hashing
 from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.restoring import new_part
+from conversations.ledger.message_checks import entry_hash_of, metadata_hash_of, part_hash_of, record_hash_of
 from conversations.ledger.types import Line
-from conversations.store.part_rows import part_row_of
 
 CHUNK_BYTES = 1024 * 1024
 # The maximum size of one line. A line may hold a message with all its parts.
@@ -100,26 +99,11 @@ def _matches_its_hashes(line: Line) -> bool:
     """Whether the text, metadata and parts of a message match its hashes."""
     if line["erased"]:
         return False
-    part_hashes = [bytes.fromhex(part_row_of(new_part(part))["part_hash"]) for part in line["parts"]]
-    content_hash = hashing.content_hash(line["content"])
-    computed = {
-        "content_hash": content_hash,
-        "metadata_hash": hashing.metadata_hash(line["metadata"]),
-        "entry_hash": hashing.entry_hash(
-            role=line["role"], author=line["author"], content=content_hash, parts=part_hashes
-        ),
-    }
-    # Messages from older versions of LCM have no record hash.
-    if line.get("record_hash") is not None:
-        computed["record_hash"] = hashing.record_hash(
-            idempotency_key=line["idempotency_key"],
-            token_count=line["token_count"],
-            token_counter=line["token_counter"],
-            keys=hashing.key_order(
-                line["metadata"], [(part.get("tool_input"), part.get("metadata")) for part in line["parts"]]
-            ),
-            files=line["files"],
-        )
-    return [each.hex() for each in part_hashes] == [part["part_hash"] for part in line["parts"]] and all(
-        (hash and hash.hex()) == line[name] for name, hash in computed.items()
+    return (
+        hashing.content_hash(line["content"]).hex() == line["content_hash"]
+        and metadata_hash_of(line) == line["metadata_hash"]
+        and all(part_hash_of(part) == part["part_hash"] for part in line["parts"])
+        and entry_hash_of(line) == line["entry_hash"]
+        # Messages from older versions of LCM have no record hash.
+        and (line.get("record_hash") is None or record_hash_of(line) == line["record_hash"])
     )

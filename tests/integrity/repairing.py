@@ -39,8 +39,12 @@ def operations(plan: RepairPlanRecord) -> list[str]:
 
 def a_ledger(conversation: Compacted) -> str:
     """A ledger of the conversation, kept as a file of another one."""
+    return stored(as_ledger(conversation))
+
+
+def stored(ledger: bytes) -> str:
     keeper = a_conversation().conversation_id
-    return LargeFileService.from_settings().store(conversation_id=keeper, content=as_ledger(conversation)).file_id
+    return LargeFileService.from_settings().store(conversation_id=keeper, content=ledger).file_id
 
 
 def as_ledger(conversation: Compacted) -> bytes:

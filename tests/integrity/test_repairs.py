@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from conversations.audit import Act, AuditLog
@@ -27,8 +30,10 @@ from tests.integrity.repairing import (
     a_plan,
     applied,
     approved,
+    as_ledger,
     everything,
     operations,
+    stored,
 )
 
 
@@ -140,6 +145,24 @@ def test_a_ledger_of_other_messages_is_not_put_back_and_another_file_is_refused(
     assert operations(a_plan(other)) == ["quarantine"]
     with pytest.raises(Invalid, match="is not a ledger"):
         a_plan(file.file_id)
+
+
+def test_a_line_of_a_ledger_that_was_changed_is_not_put_back(conversation):
+    lines = [json.loads(line) for line in as_ledger(conversation).splitlines()]
+    [message] = [line for line in lines if line["type"] == "message" and line["seq"] == 38]
+    BREAKS["an altered part: tool_output = 'contents'"](conversation)
+
+    def planned(place: dict[str, Any], **changed: Any) -> list[str]:
+        original = dict(place)
+        place.update(changed)
+        file = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        place.update(original)
+        return operations(a_plan(stored(file)))
+
+    assert planned(message) == ["restore_from_ledger"]
+    assert planned(message["parts"][0], tool_output="other") == ["quarantine"]
+    for changed in ({"content": "other"}, {"metadata": {"a": 1}}, {"author": "eve"}, {"token_counter": "abacus"}):
+        assert planned(message, **changed) == ["quarantine"], changed
 
 
 def test_a_plan_is_a_secret_of_its_workspace(plan):
