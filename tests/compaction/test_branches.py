@@ -23,6 +23,7 @@ from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
+from tests.integrity.breaking import checked, found
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
 
@@ -47,8 +48,7 @@ def context(conversation_id: int) -> list[str]:
 
 
 def assert_sound(conversation_id: int) -> None:
-    report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run(conversation_id=conversation_id)
-    assert report.is_clean, report.findings
+    assert found(IntegrityChecker.from_settings().run(conversation_id=conversation_id)) == {}
 
 
 def assembled(conversation_id: int, **options: object) -> str:
@@ -349,8 +349,7 @@ def test_a_session_summary_is_renewed_for_the_branch_that_is_active():
     after = history.summarize_session(conversation_id=conversation_id)
 
     assert (before.last_seq, after.summary.last_seq, after.created) == (8, 9, True)
-    report = IntegrityChecker.from_settings(Scope(a_workspace().pk)).run()
-    assert report.is_clean, report.findings
+    assert checked() == {}
     assert_ledgers_survive([conversation_id])
 
 
