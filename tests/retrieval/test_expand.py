@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from retrieval.expansion.expand import Position, Request
 from retrieval.expansion.outline import Key
 from retrieval.types import ExpandedItem, ExpandResult, ItemKind
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.rejoining import joined
 from tests.retrieval import lineages
 from tests.retrieval.lineages import a_root_of, engine
@@ -273,15 +273,6 @@ def test_a_cursor_goes_on_under_another_cap(root):
     whole = items_of(pages(root.summary_id, depth=-1, include_messages=True))
     assert first.items[0].content + rest.items[0].content == whole[0].content
     assert [item.id for item in rest.items] == [item.id for item in whole]
-
-
-def test_an_unknown_and_a_foreign_summary_are_both_not_found():
-    foreign = a_conversation("secret", workspace=a_workspace("another"))
-    theirs = a_summary_of(a_store(a_workspace("another")), foreign.conversation_id, seqs=[1])
-
-    for summary_id in (theirs.summary_id, "sum_ffffffffffffffff", "", "sum_\x00"):
-        with pytest.raises(NotFound):
-            engine().expand(summary_id=summary_id)
 
 
 def test_a_cursor_that_this_expansion_did_not_give_is_refused(graph, root):

@@ -9,7 +9,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.engine import RetrievalEngine
@@ -194,15 +194,6 @@ def test_words_beside_a_nul_are_found():
         assert ([match.first_seq for match in found.matches], found.dropped) == ([1], ())
 
 
-@pytest.mark.parametrize("word", ["日本語", "テスト", "データベース", "데이터베이스"])
-def test_one_word_of_a_script_without_spaces_finds_the_texts_that_have_it_and_not_those_beside_them(word):
-    conversation = a_conversation("naïve café", f"これは{word}です", "Привет мир", "launch 😀 party")
-
-    result = engine().grep(query=word, conversation_id=conversation.conversation_id)
-
-    assert ([match.first_seq for match in result.matches], result.relaxed) == ([2], False)
-
-
 def test_a_sentence_of_a_script_without_spaces_also_finds_the_text_beside_its_words():
     conversation = a_conversation(*FILLER, "服务器的端口是多少", "7171")
 
@@ -218,12 +209,6 @@ def test_one_compound_word_that_nobody_said_is_answered_by_its_parts_and_the_ans
 
     assert result.relaxed
     assert [match.first_seq for match in result.matches] == [1, 2]
-
-
-def test_a_phrase_has_to_stand_as_it_is():
-    a_conversation("red green blue", "green red blue", "blue green")
-
-    assert texts_found('"red green"') == ["red green blue"]
 
 
 def test_the_answer_to_a_question_with_a_phrase_may_stand_beside_it():
@@ -256,21 +241,6 @@ def test_a_phrase_of_one_word_said_twice_is_taken_apart_too():
 
         assert result.relaxed
         assert [match.snippet.text for match in result.matches] == ["a red sail"]
-
-
-def test_an_excluded_word_never_occurs_even_when_the_rest_is_relaxed():
-    a_conversation("docker compose", "docker swarm", *FILLER)
-
-    assert texts_found("docker zebra -compose", limit=1) == ["docker swarm"]
-
-
-def test_or_takes_either():
-    a_conversation("postgres is fast", "sqlite is small", "redis is neither", *FILLER)
-
-    found = engine().grep(query="postgres or sqlite")
-
-    assert {"postgres is fast", "sqlite is small"} <= {match.snippet.text for match in found.matches}
-    assert found.used == ("postgres", "sqlite")
 
 
 def test_the_message_by_the_person_asked_about_comes_first():
@@ -345,16 +315,6 @@ def test_without_a_conversation_the_whole_workspace_is_searched_and_nothing_else
 
     assert sorted(texts_found("zebra", mode=mode)) == ["a zebra in another", "a zebra in one"]
     assert len(RetrievalEngine.from_settings().grep(query="zebra", mode=mode).matches) == 3
-
-
-def test_a_conversation_of_somebody_else_is_not_there():
-    foreign = a_conversation("a zebra", workspace=a_workspace("another"))
-
-    for mode in ("full_text", "regex"):
-        with pytest.raises(NotFound):
-            engine().grep(query="zebra", mode=mode, conversation_id=foreign.conversation_id)
-        with pytest.raises(NotFound):
-            engine().grep(query="zebra", mode=mode, conversation_id=2**62)
 
 
 @pytest.mark.parametrize("query", ["to be or not to be", "the who", "->", "!!!"])

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.describing.ranges import RangeExpansion
 from retrieval.types import MessageSpan
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 from tests.integrity.erasing import erased
 from tests.rejoining import joined
 from tests.retrieval import lineages
@@ -90,14 +90,6 @@ def test_a_range_that_runs_backwards_is_refused(graph):
     for ask in (engine().describe_range, engine().expand_range):
         with pytest.raises(Invalid):
             ask(conversation_id=graph[0], from_seq=3, to_seq=2)
-
-
-def test_the_range_of_somebody_else_is_not_found(db):
-    foreign = a_conversation("secret", workspace=a_workspace("another"))
-
-    for ask in (engine().describe_range, engine().expand_range):
-        with pytest.raises(NotFound):
-            ask(conversation_id=foreign.conversation_id, from_seq=1, to_seq=2)
 
 
 # -- expand

@@ -94,17 +94,6 @@ def test_the_store_gives_quarantined_summaries_without_their_texts(conversation_
     assert store.get_summary_children(summary_id=above.summary_id) == leaves
 
 
-def test_what_a_query_brings_up_is_withheld_too(conversation_id):
-    a_summary_of(a_store(), conversation_id, seqs=range(1, 9))
-    id = message_ids(conversation_id)[2]
-    assert id in {item.id for item in assembled(conversation_id, query="message 3 harbour").items}
-    quarantined(id)
-
-    context = assembled(conversation_id, query="message 3 harbour")
-
-    assert id not in {item.id for item in context.items}
-
-
 def test_describe_says_that_something_is_quarantined(conversation_id):
     id = message_ids(conversation_id)[0]
     quarantined(id)
