@@ -20,8 +20,7 @@ from lcmsite.cli.catalogue_verbs import JSON_HELP, read_argument
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import OUTPUT, STDIO, argument, opened, verb
 from lcmsite.types import KeyScope
-from retrieval.map.event_log import MapRecord
-from retrieval.map.event_verification import verify_events
+from retrieval.map.event_log import MapRecord, verify_events
 from retrieval.map.item_queue import OPEN_STATES
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.output_schema import checked_schema

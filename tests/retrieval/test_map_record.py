@@ -12,8 +12,7 @@ from django.test import override_settings
 
 from conversations.errors import NotFound
 from conversations.scope import Scope
-from retrieval.map.event_log import MapRecord
-from retrieval.map.event_verification import verify_events
+from retrieval.map.event_log import MapRecord, verify_events
 from retrieval.map.models import MapEvent
 from tests.factories import a_workspace
 from tests.maps import a_map_run, completed
