@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compaction.history.types import HistoryKind
 from conversations.content.tokens import TokenEstimator
-from retrieval.history.session_excerpts import Excerpt, excerpt
+from retrieval.history.session_recall import Excerpt, excerpt
 from retrieval.history.types import TimelineEntry
 from tests.factories import a_conversation
 from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
