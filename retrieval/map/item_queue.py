@@ -16,6 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
 from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
+from compaction.llm.types import Usage
 from conversations import sql
 from conversations.content.lossless_values import storable
 from conversations.store.pages import MOST_PAGE_BYTES
@@ -28,6 +29,7 @@ from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState, PauseReason
 
 OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
+NO_USAGE = Usage()
 # An item fails after this many consecutive calls without an answer, because otherwise its run might never end.
 MOST_FAULTS = 20
 
@@ -49,42 +51,35 @@ class ItemLease(Lease[MapItem]):
     All methods raise LeaseLost if another worker has claimed the item, or the run was cancelled.
     """
 
-    def complete(self, output: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
+    def complete(self, output: str, *, actor: str, usage: Usage = NO_USAGE) -> None:
         """Store the output, which is JSON on one line, and record the event."""
         digest = hashlib.sha256(output.encode()).digest()
-        with self.recording(tokens_in, tokens_out):
-            self.finish(
-                output=output, output_hash=digest, error_kind=None, validation_errors="",
-                **self._cost(tokens_in, tokens_out),
-            )  # fmt: skip
+        with self.recording(usage):
+            self.finish(output=output, output_hash=digest, error_kind=None, validation_errors="", **_added(usage))
             self.record(MapEventKind.COMPLETED, actor, output_hash=digest)
 
-    def refuse(self, errors: list[str], refusal: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0) -> None:
+    def refuse(self, errors: list[str], refusal: str, *, actor: str, usage: Usage = NO_USAGE) -> None:
         """Store the errors for the next attempt; fail the item if this was the last."""
         error, refused = storable("; ".join(errors)), self.row.refused_answers + 1
         kept = {"refused_answers": refused, "validation_errors": storable(refusal)}
         if refused >= self.row.run.max_attempts:
-            self.give_up(
-                ItemErrorKind.VALIDATION, error, actor=actor, tokens_in=tokens_in, tokens_out=tokens_out, **kept
-            )
+            self.give_up(ItemErrorKind.VALIDATION, error, actor=actor, usage=usage, **kept)
             return
-        with self.recording(tokens_in, tokens_out):
+        with self.recording(usage):
             self._update(
                 leased_until=Now(), run_after=Now(), attempts=0, faults=0, last_error=error,
-                error_kind=ItemErrorKind.VALIDATION, **kept, **self._cost(tokens_in, tokens_out),
+                error_kind=ItemErrorKind.VALIDATION, **kept, **_added(usage),
             )  # fmt: skip
             self.record(MapEventKind.RELEASED, actor, details={"reason": "validation", "refused_answers": refused})
 
-    def back_off(
-        self, kind: ItemErrorKind, error: str, *, actor: str, at_least: float = 0.0, tokens_in: int = 0
-    ) -> None:
+    def back_off(self, kind: ItemErrorKind, error: str, *, actor: str, usage: Usage, at_least: float = 0.0) -> None:
         """Back off after a call without an answer; after too many, fail the item."""
         faults = self.row.faults + 1
         if faults >= MOST_FAULTS:
-            self.give_up(kind, error, actor=actor, tokens_in=tokens_in, faults=faults)
+            self.give_up(kind, error, actor=actor, usage=usage, faults=faults)
             return
-        with self.recording(tokens_in):
-            self.renew(faults=faults, error_kind=kind, **self._cost(tokens_in, 0))
+        with self.recording(usage):
+            self.renew(faults=faults, error_kind=kind, **_added(usage))
             delay = max(at_least, self.queue.backoff_seconds(faults - 1))
             self.release(error=error, delay_seconds=delay)
 
@@ -92,15 +87,10 @@ class ItemLease(Lease[MapItem]):
         """Release the item without counting an attempt, because no call was made."""
         self.release(attempts=self.attempts - 1, error=self.row.last_error)
 
-    def give_up(
-        self, kind: ItemErrorKind, error: str, *, actor: str, tokens_in: int = 0, tokens_out: int = 0, **values: Any
-    ) -> None:
+    def give_up(self, kind: ItemErrorKind, error: str, *, actor: str, usage: Usage = NO_USAGE, **values: Any) -> None:
         """Give the item its final state `failed`."""
-        with self.recording(tokens_in, tokens_out):
-            self.end(
-                WorkState.FAILED, error_kind=kind, last_error=error, actor=actor,
-                **self._cost(tokens_in, tokens_out), **values,
-            )  # fmt: skip
+        with self.recording(usage):
+            self.end(WorkState.FAILED, error_kind=kind, last_error=error, actor=actor, **_added(usage), **values)
 
     def end(self, state: WorkState, **values: Any) -> None:
         actor = values.pop("actor", "system")
@@ -119,16 +109,18 @@ class ItemLease(Lease[MapItem]):
         record_event(item.run, event, actor=actor, position=item.position, input_hash=bytes(item.input_hash), **values)
 
     @contextmanager
-    def recording(self, tokens_in: int = 0, tokens_out: int = 0) -> Iterator[None]:
+    def recording(self, usage: Usage = NO_USAGE) -> Iterator[None]:
         """Lock the run in a transaction, and add the tokens of a call to its spending."""
         with transaction.atomic(savepoint=False):
             MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
             yield
-            if tokens_in or tokens_out:
-                count_spending(self.row.run_id, tokens_in, tokens_out)
+            if usage != NO_USAGE:
+                count_spending(self.row.run_id, usage)
 
-    def _cost(self, tokens_in: int, tokens_out: int) -> dict[str, Any]:
-        return {"tokens_in": F("tokens_in") + tokens_in, "tokens_out": F("tokens_out") + tokens_out}
+
+def _added(usage: Usage) -> dict[str, Any]:
+    """The columns of an item with the tokens of a call added."""
+    return {name: F(name) + tokens for name, tokens in vars(usage).items()}
 
 
 def queue_of(run_id: str) -> WorkQueue[MapItem]:
@@ -234,9 +226,9 @@ def resume_run(run_id: str, *, actor: str) -> None:
     wake_workers()
 
 
-def count_spending(run_id: str, tokens_in: int, tokens_out: int) -> None:
+def count_spending(run_id: str, usage: Usage) -> None:
     """Add the tokens of a call to its run, even if the answer came too late."""
-    sql_update("count_spending", run_id=run_id, tokens_in=tokens_in, tokens_out=tokens_out)
+    sql_update("count_spending", run_id=run_id, **vars(usage))
 
 
 def sql_update(name: str, **values: Any) -> None:

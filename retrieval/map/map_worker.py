@@ -207,43 +207,39 @@ class MapWorker:
 
     def _record(self, lease: ItemLease, result: Reply | ModelFailed) -> None:
         """Record the result of a call; if the lease was lost, record only its tokens."""
-        usage = result.usage
-        tokens = {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         try:
             if isinstance(result, Reply):
-                self._record_reply(lease, result.text, tokens)
+                self._record_reply(lease, result)
             else:
-                self._record_failure(lease, result, tokens)
+                self._record_failure(lease, result)
         except LeaseLost:
             logger.warning("lease_lost", work="MapItem", row=lease.row.pk)
-            count_spending(lease.row.run_id, **tokens)
+            count_spending(lease.row.run_id, result.usage)
 
-    def _record_reply(self, lease: ItemLease, answer: str, tokens: dict[str, int]) -> None:
+    def _record_reply(self, lease: ItemLease, reply: Reply) -> None:
         try:
-            value = value_in_answer(answer)
+            value = value_in_answer(reply.text)
             errors = self._check(lease.row.run).errors(value)
         except NotJson as wrong:
             value, errors = None, [str(wrong)]
         if not errors:
-            lease.complete(line_of(value), actor=self.name, **tokens)
+            lease.complete(line_of(value), actor=self.name, usage=reply.usage)
         else:
-            lease.refuse(errors, refusal_of(answer, errors), actor=self.name, **tokens)
+            lease.refuse(errors, refusal_of(reply.text, errors), actor=self.name, usage=reply.usage)
 
-    def _record_failure(self, lease: ItemLease, failed: ModelFailed, tokens: dict[str, int]) -> None:
-        sentence = str(failed)
+    def _record_failure(self, lease: ItemLease, failed: ModelFailed) -> None:
+        sentence, usage = str(failed), failed.usage
         if reason := _PAUSES.get(type(failed)):
             self._pause(lease, reason)
         elif isinstance(failed, Unreachable | RateLimited | Denied):
             kind = ItemErrorKind.TIMEOUT if isinstance(failed, Unreachable) else ItemErrorKind.MODEL
-            lease.back_off(
-                kind, sentence, actor=self.name, at_least=failed.retry_after or 0.0, tokens_in=tokens["tokens_in"]
-            )
+            lease.back_off(kind, sentence, actor=self.name, usage=usage, at_least=failed.retry_after or 0.0)
         elif isinstance(failed, BadAnswer):
             # The answer was cut off or empty. Another attempt may succeed, but this one counts as an attempt.
             refusal = f"There was no usable answer: {failed.detail}."
-            lease.refuse([sentence], refusal, actor=self.name, **tokens)
+            lease.refuse([sentence], refusal, actor=self.name, usage=usage)
         else:
-            lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, **tokens)
+            lease.give_up(ItemErrorKind.MODEL, sentence, actor=self.name, usage=usage)
 
     def _pause(self, lease: ItemLease, reason: PauseReason) -> None:
         """Pause the run because of its model; the item's attempt is not counted."""
