@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import structlog
 from django.db import transaction
 
 from conversations.content.lossless_values import is_deeper
-from conversations.errors import Conflict, Invalid, LcmError, NotFound
+from conversations.errors import Conflict, Invalid, NotFound
 from conversations.scope import Scoped
 from conversations.work.queue import LeaseLost, WorkState
 from retrieval.delegation.grants import Grants
@@ -26,10 +25,8 @@ from retrieval.map.item_prompt import MOST_ANSWER_CHARACTERS, PLACE, refusal_of
 from retrieval.map.item_queue import OPEN_STATES, ItemLease, claim_of_run, lease_of
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.output_schema import SchemaCheck
-from retrieval.map.run_output import finish_if_over
+from retrieval.map.run_output import try_to_finish
 from retrieval.map.types import ItemErrorKind, MapEventKind, MapKind, MapState
-
-logger = structlog.get_logger(__name__)
 
 # The maximum number of characters of an agent's error that are stored.
 MOST_ERROR_CHARACTERS = 2_000
@@ -146,7 +143,7 @@ class AgenticClaims(Scoped):
                 lease.record(MapEventKind.CLAIMED, self.scope.actor, details={"worker": worker, "fence": lease.fence})
             open_items = run.items.filter(state__in=[WorkState.QUEUED, WorkState.LEASED]).count()
         # An item whose agents died repeatedly gets the state `failed`. If it was the last open item, the run has ended.
-        self._finish(run)
+        try_to_finish(run.pk, actor=self.scope.actor)
         return ClaimedItems(
             run_id=run.pk,
             worker=worker,
@@ -196,7 +193,7 @@ class AgenticClaims(Scoped):
         if not errors:
             line = self._line(output)
             lease.complete(line, actor=self.scope.actor)
-            self._finish(run)
+            try_to_finish(run.pk, actor=self.scope.actor)
             return _outcome(item, WorkState.DONE, item.refused_answers)
         refused = item.refused_answers + 1
         state = WorkState.FAILED if refused >= run.max_attempts else WorkState.QUEUED
@@ -205,7 +202,7 @@ class AgenticClaims(Scoped):
         else:
             refusal = refusal_of(self._line(output), errors)
             lease.refuse(errors, refusal, actor=self.scope.actor)
-        self._finish(run)
+        try_to_finish(run.pk, actor=self.scope.actor)
         outcome = _outcome(item, state, refused)
         if error is None:
             raise Invalid(
@@ -273,13 +270,6 @@ class AgenticClaims(Scoped):
             lease.release(error=error)
             details = {"reason": "error", "refused_answers": refused}
             lease.record(MapEventKind.RELEASED, self.scope.actor, details=details)
-
-    def _finish(self, run: MapRun) -> None:
-        """End the run if this was its last item; if storage fails, the sweep does it."""
-        try:
-            finish_if_over(run.pk, actor=self.scope.actor)
-        except LcmError as refusal:
-            logger.error("map_run_not_finished", run_id=run.pk, error=refusal.code)
 
 
 def _claimed(item: MapItem, run: MapRun) -> ClaimedItem:

@@ -34,7 +34,6 @@ from compaction.llm.types import (
     Unreachable,
 )
 from conversations import sql
-from conversations.errors import LcmError
 from conversations.work.queue import LeaseLost
 from retrieval.map.input_items import line_of
 from retrieval.map.item_call import ItemCall
@@ -52,7 +51,7 @@ from retrieval.map.item_queue import (
 )
 from retrieval.map.models import MapRun
 from retrieval.map.output_schema import SchemaCheck
-from retrieval.map.run_output import finish_if_over
+from retrieval.map.run_output import try_to_finish
 from retrieval.map.types import ItemErrorKind, PauseReason
 from retrieval.policy import RetrievalPolicy
 
@@ -261,13 +260,8 @@ class MapWorker:
     def _finish_runs(self) -> None:
         """Finish the runs whose items have all ended."""
         for run_id, is_paused in sql.rows(STATEMENTS["runs_to_look_at"]):
-            if is_paused:
-                continue
-            try:
-                finish_if_over(run_id, actor=self.name)
-            except LcmError as refusal:
-                # File storage may work again at the next sweep. The other runs are finished now.
-                logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
+            if not is_paused:
+                try_to_finish(run_id, actor=self.name)
 
     def _finish_runs_beside(self) -> None:
         """Finish runs, in another thread; the end of the time slice retries failures."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
+import structlog
 from django.db import transaction
 from django.utils import timezone
 
+from conversations.errors import LcmError
 from conversations.files.large_files import LargeFileService
 from conversations.humanize import counted
 from conversations.models import LargeFile
@@ -19,6 +21,8 @@ from retrieval.map.input_items import line_of
 from retrieval.map.item_queue import OPEN_STATES
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.types import MapEventKind, MapState
+
+logger = structlog.get_logger(__name__)
 
 MIME_TYPE = "application/jsonl"
 _PAGE = 500
@@ -76,6 +80,14 @@ def finish_if_over(run_id: str, *, actor: str) -> None:
                     )
                 ],
             )
+
+
+def try_to_finish(run_id: str, *, actor: str) -> None:
+    """Finish the run if all of its items have ended; the sweep retries a failure."""
+    try:
+        finish_if_over(run_id, actor=actor)
+    except LcmError as refusal:
+        logger.error("map_run_not_finished", run_id=run_id, error=refusal.code)
 
 
 def _is_over(run: MapRun) -> bool:

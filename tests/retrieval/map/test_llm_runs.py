@@ -347,7 +347,7 @@ def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, wo
     for _ in range(2):
         a_run(operator, 1, timeout_s=10)
     monkeypatch.setattr(map_worker, "_SECONDS_BETWEEN_ENDS", 0.0)
-    monkeypatch.setattr(map_worker, "finish_if_over", lambda run_id, actor: time.sleep(next(writing, 0.0)))
+    monkeypatch.setattr(map_worker, "try_to_finish", lambda run_id, actor: time.sleep(next(writing, 0.0)))
 
     work(map_lease_seconds=3.0)
 
