@@ -13,7 +13,7 @@ from prometheus_client import Histogram
 from conversations.content.tokens import TokenEstimator
 from conversations.scope import EVERYTHING, Scope
 from conversations.types import PartType, Role
-from retrieval.assembly.about import About, about
+from retrieval.assembly.about import NameReader
 from retrieval.describing.browsing import ConversationBrowser
 from retrieval.describing.describe import describe
 from retrieval.describing.lineage import LineageReader
@@ -43,9 +43,10 @@ def timed(histogram: Histogram) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class RetrievalEngine(Expansion, RangeReader, LineageReader, WindowReader, ConversationBrowser):
+class RetrievalEngine(NameReader, Expansion, RangeReader, LineageReader, WindowReader, ConversationBrowser):
     """Reads one workspace or, for workers and the site administrator, all of them."""
 
+    about = timed(SEARCH_LATENCY)(NameReader.about)
     expand = timed(EXPAND_LATENCY)(Expansion.expand)
     expand_range = timed(EXPAND_LATENCY)(Expansion.expand_range)
 
@@ -130,31 +131,3 @@ class RetrievalEngine(Expansion, RangeReader, LineageReader, WindowReader, Conve
         """
         described = describe(id, scope=self.scope)
         return self.description(described, token_cap=token_cap, cursor=cursor)
-
-    @timed(SEARCH_LATENCY)
-    def about(
-        self,
-        *,
-        entity: str,
-        aspect: str | None = None,
-        question: str | None = None,
-        max_tokens: int = 2000,
-        conversation_id: int | None = None,
-    ) -> About:
-        """Gather what mentions a name or an identifier, best match first.
-
-        It returns the messages and summaries that contain the name verbatim, with their ids, sessions and times, within
-        `max_tokens` tokens. Short texts are returned in full, long ones as an excerpt around the match. `aspect` keeps
-        only texts that also contain these words, if there are any. `question` ranks the results. Cite the ids; describe
-        reads a message in full, expand opens a summary. No language model is called. Raises Invalid `invalid_params`
-        for a name without a word or number; NotFound for an unknown conversation.
-        """
-        grep = Grep(policy=self.policy, scope=self.scope, tokens=self.tokens)
-        return about(
-            grep,
-            entity=entity,
-            aspect=aspect,
-            question=question,
-            max_tokens=max_tokens,
-            conversation_id=conversation_id,
-        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.types import Role
+from retrieval.reader import Reader
 from retrieval.search.grep import Grep, whole_texts
 from retrieval.search.request import SearchRequest, param_error
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
@@ -62,53 +63,65 @@ class About:
     note: str | None = None
 
 
-def about(
-    grep: Grep,
-    *,
-    entity: str,
-    aspect: str | None,
-    question: str | None,
-    max_tokens: int,
-    conversation_id: int | None,
-) -> About:
-    """Search two or three times, then read the texts: see `RetrievalEngine.about`."""
-    name = " ".join(entity.translate(_QUOTES).split())
-    if not name:
-        raise param_error("entity", "There is no name in this; give a word, a path or a number.")
-    words = [f'"{word}"' for word in (aspect or "").translate(_QUOTES).split()]
+@dataclass(frozen=True)
+class NameReader(Reader):
+    """Collects what mentions a name, with two or three searches."""
 
-    def found(*terms: str, sort: GrepSort) -> GrepResult:
-        query = " ".join((f'"{name}"', *terms))
-        return grep.run(SearchRequest(query, conversation_id=conversation_id, limit=MOST_MATCHES, sort=sort))
+    def about(
+        self,
+        *,
+        entity: str,
+        aspect: str | None = None,
+        question: str | None = None,
+        max_tokens: int = 2000,
+        conversation_id: int | None = None,
+    ) -> About:
+        """Gather what mentions a name or an identifier, best match first.
 
-    # A search by recency returns only texts with all words, if there are any. A search by relevance then ranks them.
-    held = found(*words, sort=GrepSort.RECENCY)
-    narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
-    if words and not narrowed:
-        words, held = [], found(sort=GrepSort.RECENCY)
-    wording = question.translate(_QUOTES) if question else ""
-    holding = {match.id for match in held.matches}
-    best = [match for match in found(*words, wording, sort=GrepSort.RELEVANCE).matches if match.id in holding]
-    first = {match.id for match in best}
-    ranked = [*best, *(match for match in held.matches if match.id not in first)]
-    items, tokens = _fitting(_items(ranked), max_tokens, grep.tokens.count)
-    notes = (
-        _NOT_NARROWED if aspect and ranked and not narrowed else None,
-        _IN_PARTS if ranked and held.relaxed else None,
-        held.note,
-    )
-    return About(
-        entity=entity,
-        aspect=aspect,
-        question=question,
-        conversation_id=conversation_id,
-        items=items,
-        tokens=tokens,
-        max_tokens=max_tokens,
-        narrowed=narrowed,
-        more=held.more or len(items) < len(ranked),
-        note=" ".join(filter(None, notes)) or None,
-    )
+        It returns the messages and summaries that contain the name verbatim, with their ids, sessions and times, within
+        `max_tokens` tokens. Short texts are returned in full, long ones as an excerpt around the match. `aspect` keeps
+        only texts that also contain these words, if there are any. `question` ranks the results. Cite the ids; describe
+        reads a message in full, expand opens a summary. No language model is called. Raises Invalid `invalid_params`
+        for a name without a word or number; NotFound for an unknown conversation.
+        """
+        grep = Grep(self.policy, self.scope, self.tokens)
+        name = " ".join(entity.translate(_QUOTES).split())
+        if not name:
+            raise param_error("entity", "There is no name in this; give a word, a path or a number.")
+        words = [f'"{word}"' for word in (aspect or "").translate(_QUOTES).split()]
+
+        def found(*terms: str, sort: GrepSort) -> GrepResult:
+            query = " ".join((f'"{name}"', *terms))
+            return grep.run(SearchRequest(query, conversation_id=conversation_id, limit=MOST_MATCHES, sort=sort))
+
+        # A search by recency returns only texts with all words, if there are any. Another one by relevance ranks them.
+        held = found(*words, sort=GrepSort.RECENCY)
+        narrowed = bool(words and held.matches) and not (held.relaxed or held.dropped)
+        if words and not narrowed:
+            words, held = [], found(sort=GrepSort.RECENCY)
+        wording = question.translate(_QUOTES) if question else ""
+        holding = {match.id for match in held.matches}
+        best = [match for match in found(*words, wording, sort=GrepSort.RELEVANCE).matches if match.id in holding]
+        first = {match.id for match in best}
+        ranked = [*best, *(match for match in held.matches if match.id not in first)]
+        items, tokens = _fitting(_items(ranked), max_tokens, self.tokens.count)
+        notes = (
+            _NOT_NARROWED if aspect and ranked and not narrowed else None,
+            _IN_PARTS if ranked and held.relaxed else None,
+            held.note,
+        )
+        return About(
+            entity=entity,
+            aspect=aspect,
+            question=question,
+            conversation_id=conversation_id,
+            items=items,
+            tokens=tokens,
+            max_tokens=max_tokens,
+            narrowed=narrowed,
+            more=held.more or len(items) < len(ranked),
+            note=" ".join(filter(None, notes)) or None,
+        )
 
 
 def _items(ranked: Sequence[Match]) -> list[AboutItem]:
