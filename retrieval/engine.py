@@ -46,6 +46,7 @@ def timed(histogram: Histogram) -> Iterator[None]:
 class RetrievalEngine(NameReader, Expansion, RangeReader, LineageReader, WindowReader, ConversationBrowser):
     """Reads one workspace or, for workers and the site administrator, all of them."""
 
+    # Timed here, where all faces call them.
     about = timed(SEARCH_LATENCY)(NameReader.about)
     expand = timed(EXPAND_LATENCY)(Expansion.expand)
     expand_range = timed(EXPAND_LATENCY)(Expansion.expand_range)

@@ -288,46 +288,45 @@ def test_a_file_is_an_input_and_lines_keep_their_places(operator, work):
 
 
 def raising(failure):
-    def fail(lease, _):
+    def fail(_):
         raise failure("at the first answer")
 
     return fail
 
 
-def only_reading(lease, cursor):
+def only_reading(cursor):
     cursor.execute("SET TRANSACTION READ ONLY")
 
 
-def timing_out(lease, cursor):
+def timing_out(cursor):
     cursor.execute("SET LOCAL statement_timeout = 20")
     cursor.execute("SELECT pg_sleep(1)")
 
 
 @pytest.mark.parametrize(
-    ("fault", "is_lasting", "state", "done"),
+    ("fault", "state", "done"),
     [
-        (raising(OperationalError), False, "completed", 8),
-        (raising(DataError), False, "running", 7),
-        (only_reading, False, "completed", 8),
-        (timing_out, True, "running", 7),
+        (raising(OperationalError), "completed", 8),
+        (raising(DataError), "running", 7),
+        (only_reading, "completed", 8),
+        (timing_out, "running", 7),
     ],
     ids=["outage", "error", "read-only", "timeout"],
 )
 def test_an_error_of_the_database_loses_no_answer_of_other_calls(
-    operator, work, vendor, monkeypatch, fault, is_lasting, state, done
+    operator, work, vendor, monkeypatch, fault, state, done
 ):
     run = a_run(operator, 8)
-    complete, faulty = ItemLease.complete, []
+    complete, faults = ItemLease.complete, [fault]
 
-    def failing_for_one(lease, output, **values):
+    def failing_once(lease, output, **values):
         with transaction.atomic(), connection.cursor() as cursor:
-            if not faulty or (is_lasting and lease.row.pk in faulty):
-                faulty.append(lease.row.pk)
-                fault(lease, cursor)
+            if faults:
+                faults.pop()(cursor)
             complete(lease, output, **values)
 
-    monkeypatch.setattr(ItemLease, "complete", failing_for_one)
-    work(map_lease_seconds=3.0 if is_lasting else 60.0)
+    monkeypatch.setattr(ItemLease, "complete", failing_once)
+    work(map_lease_seconds=60.0)
 
     run = operator.get_run(run_id=run.run_id)
     assert (run.state, run.done, len(vendor.requests)) == (state, done, 8)
