@@ -8,7 +8,6 @@ import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -159,9 +158,7 @@ class LedgerImporter:
         Raises Invalid, for the caller to roll back, if an export would differ.
         """
         conversation = Conversation.objects.create(
-            workspace_id=self.workspace_id,
-            session_id=session_id,
-            created_at=datetime.fromisoformat(first["created_at"]),
+            workspace_id=self.workspace_id, session_id=session_id, created_at=first["created_at"]
         )
         given: _Digests = defaultdict(hashlib.sha256)
         original, last = first["session_id"], Line()
@@ -195,7 +192,7 @@ class LedgerImporter:
                     restore[kind]([line for line, _ in batch])
         conversation.title, conversation.metadata = last["title"], last["metadata"]
         conversation.overrides = typed_overrides(last["overrides"])
-        conversation.updated_at = datetime.fromisoformat(last["updated_at"])
+        conversation.updated_at = last["updated_at"]
         belongings = rows.belongings(last)
         for name, value in belongings.items():
             setattr(conversation, name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -17,7 +18,8 @@ from conversations.content.lossless_values import (
     is_plain,
     is_storable,
 )
-from conversations.ledger.lines import as_moment
+from conversations.ledger.lines import as_moment, as_text
+from conversations.ledger.types import Line
 from conversations.types import PART_COLUMNS, Level, ParentLink, PartType, Role, SummaryKind
 
 Check = Callable[[Any], bool]
@@ -187,6 +189,19 @@ _PART_VALUES: Mapping[str, Check] = {
         str, lambda value: re.fullmatch(r"-?\d+(\.\d+)?", value) and is_bounded_decimal(Decimal(value))
     ),
 }
+
+
+def as_line(kind: str, row: Any, /, **own: Any) -> Line:
+    """Return a line with the members of its type, from `own` or the row's columns."""
+    return {"type": kind, **{each: own[each] if each in own else _json(getattr(row, each)) for each in SHAPES[kind]}}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return as_text(value)
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def misfit(values: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ import base64
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -19,7 +18,7 @@ from conversations.content import hashing
 from conversations.content.large_texts.file_references import FileEntry
 from conversations.errors import NotFound, Unavailable
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.line_shapes import SHAPES, actor_of, kind_of
+from conversations.ledger.line_shapes import actor_of, as_line, kind_of
 from conversations.ledger.lines import as_text, batches
 from conversations.ledger.types import Line
 from conversations.models import HeadMove, JournalEntry, LargeFile, Summary
@@ -51,26 +50,13 @@ def message_lines(
         after_seq = found[-1][0]
 
 
-def _line(kind: str, row: Any, /, **own: Any) -> Line:
-    """Return a line with the members of its type, from `own` or the row's columns."""
-    return {"type": kind, **{name: own[name] if name in own else _json(getattr(row, name)) for name in SHAPES[kind]}}
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return as_text(value)
-    if isinstance(value, bytes | memoryview):
-        return bytes(value).hex()
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _message(
     message: MessageRecord, row: Sequence[Any], part_hashes: dict[int, str], files: Sequence[FileEntry]
 ) -> Line:
     recorded_at, chained, entry_hash, metadata_hash, record_hash = row
     is_erased, link = message.erased_by_id is not None, bytes.fromhex(message.chain_hash)
     parts = [_part(each, part_hashes) for each in message.parts if each.ordinal < chained]
-    return _line(
+    return as_line(
         "message",
         message,
         event_id=hashing.event_id(recorded_at=recorded_at, chain_hash=link),
@@ -119,7 +105,7 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 def head_move_lines(conversation_id: int) -> Iterator[Line]:
     """Yield the moves of the head."""
     for move in HeadMove.objects.filter(conversation_id=conversation_id).order_by("number").iterator():
-        yield _line("head_move", move)
+        yield as_line("head_move", move)
 
 
 def summary_lines(conversation_id: int) -> Iterator[Line]:
@@ -132,7 +118,7 @@ def summary_lines(conversation_id: int) -> Iterator[Line]:
         seqs, sources = dict(rows(SQL["source_seqs"], [ids])), dict(rows(SQL["source_ids"], [ids]))
         for summary in group:
             is_erased = summary.erased_by_id is not None
-            yield _line(
+            yield as_line(
                 "summary",
                 summary,
                 content=None if is_erased else summary.content,
@@ -148,7 +134,7 @@ def journal_lines(conversation_id: int) -> Iterator[Line]:
     in_order = entries.order_by(Collate("subpath", "C"), "position")
     for entry in in_order.iterator(chunk_size=MOST_MESSAGES):
         values = None if entry.entry is None else json.loads(entry.entry)
-        yield _line("journal", entry, entry=values, erased=entry.erased_by_id is not None)
+        yield as_line("journal", entry, entry=values, erased=entry.erased_by_id is not None)
 
 
 def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterator[Line]:
@@ -156,11 +142,11 @@ def file_lines(conversation_id: int, storage: LargeFileService | None) -> Iterat
     files = LargeFile.objects.filter(conversation_id=conversation_id).order_by("created_at", "file_id")
     for file in files.iterator(chunk_size=PORTION):
         if storage is None or file.erased_by_id is not None:
-            yield _line("file", file, bytes="left_out" if file.erased_by_id is None else "erased")
+            yield as_line("file", file, bytes="left_out" if file.erased_by_id is None else "erased")
             continue
         chunks = _chunks(file.file_id, storage)
         first = list(islice(chunks, 1))
-        yield _line("file", file, bytes="inline" if first else "missing")
+        yield as_line("file", file, bytes="inline" if first else "missing")
         yield from chain(first, chunks)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -73,24 +72,19 @@ class Restored:
 
     def head_moves(self, lines: Sequence[Line]) -> None:
         """Write the moves of the head, in order."""
-        names = ("number", "at_seq", "head_seq", "reason")
+        names = ("number", "at_seq", "head_seq", "recorded_at", "reason")
         for line in lines:
-            HeadMove.objects.create(
-                conversation_id=self.conversation_id,
-                recorded_at=datetime.fromisoformat(line["recorded_at"]),
-                **{name: line[name] for name in names},
-            )
+            HeadMove.objects.create(conversation_id=self.conversation_id, **{name: line[name] for name in names})
 
     def journal(self, lines: Sequence[Line]) -> None:
         """Write the journal: the raw entries of the agent program (host)."""
         JournalEntry.objects.bulk_create(
             JournalEntry(
                 conversation_id=self.conversation_id,
-                recorded_at=datetime.fromisoformat(line["recorded_at"]),
                 entry_hash=bytes.fromhex(line["entry_hash"]),
                 erased_by_id=self.audit_id if line["erased"] else None,
                 entry=None if line["erased"] else journal_text(line["entry"]),
-                **{name: line[name] for name in ("subpath", "position", "uuid")},
+                **{name: line[name] for name in ("subpath", "position", "uuid", "recorded_at")},
             )
             for line in lines
         )
@@ -105,12 +99,11 @@ class Restored:
 
     def file(self, line: Line, *, storage_uri: str) -> None:
         """Write the row of a file whose bytes have this path."""
-        given = ("file_id", "file_name", "mime_type", "byte_size", "exploration_summary")
+        given = ("file_id", "file_name", "mime_type", "byte_size", "exploration_summary", "created_at")
         LargeFile(
             **{name: line[name] for name in given},
             conversation_id=self.conversation_id,
             storage_uri=storage_uri,
-            created_at=datetime.fromisoformat(line["created_at"]),
             content_hash=None if line["content_hash"] is None else bytes.fromhex(line["content_hash"]),
             erased_by_id=self.audit_id if line["bytes"] == "erased" else None,
         ).save(force_insert=True)
