@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from conversations.content import hashing
-from conversations.ledger.lines import as_moment, microseconds
+from conversations.ledger.lines import microseconds
 from conversations.ledger.message_checks import MessageCheck
 from conversations.ledger.types import Findings, Line
 from conversations.ledger.verification_memory import VerificationMemory
@@ -73,8 +73,8 @@ class SummaryCheck:
             hash=line["summary_hash"],
             first_seq=line["first_seq"],
             last_seq=line["last_seq"],
-            earliest_at=microseconds(as_moment(line["earliest_at"])),
-            latest_at=microseconds(as_moment(line["latest_at"])),
+            earliest_at=microseconds(line["earliest_at"]),
+            latest_at=microseconds(line["latest_at"]),
             messages=line["descendant_count"],
             tokens=line["source_tokens"],
             depth=line["depth"],
@@ -318,7 +318,7 @@ class SessionCheck:
         return found
 
     def _range(self, line: Line, sources: Sequence[Covers]) -> None:
-        times = [microseconds(as_moment(line[name])) for name in ("earliest_at", "latest_at")]
+        times = [microseconds(line[name]) for name in ("earliest_at", "latest_at")]
         least = min(each.first_seq for each in sources), min(each.earliest_at for each in sources)
         greatest = max(each.last_seq for each in sources), max(each.latest_at for each in sources)
         self.findings.require(

@@ -71,9 +71,9 @@ def batches(items: Iterable[T], size_of: Callable[[T], int], *, most: int, large
         yield batch
 
 
-def microseconds(moment: datetime) -> int:
-    """Return microseconds since 1970, as they enter the chain_hash."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+def microseconds(text: str) -> int:
+    """Return the microseconds of a time since 1970, as they enter the chain_hash."""
+    return (as_moment(text) - _EPOCH) // timedelta(microseconds=1)
 
 
 # The field of the tally that counts each type of line.

@@ -50,7 +50,7 @@ def chain_hash_of(line: Line, *, previous: str) -> str:
     """Compute the chain_hash of a message from the chain_hash of its predecessor."""
     link = hashlib.sha256(bytes.fromhex(previous + line["entry_hash"]))
     for name in ("created_at", "recorded_at"):
-        link.update(microseconds(as_moment(line[name])).to_bytes(8, "big", signed=True))
+        link.update(microseconds(line[name]).to_bytes(8, "big", signed=True))
     link.update(bytes.fromhex(line["metadata_hash"] or ""))
     if line["record_hash"] is not None:
         link.update(b"record:" + bytes.fromhex(line["record_hash"]))
@@ -95,7 +95,7 @@ class MessageCheck:
                 seq=seq,
                 content_hash=line["content_hash"],
                 event_id=line["event_id"],
-                created_at=microseconds(as_moment(line["created_at"])),
+                created_at=microseconds(line["created_at"]),
                 token_count=line["token_count"],
                 chained_parts=line["chained_parts"],
                 is_erased=line["erased"],
