@@ -193,11 +193,19 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(history, 
         "no manifest": ("manifest.json", None, "holds no"),
         "a later version": ("manifest.json", manifest.replace(b'"version": 1', b'"version": 2'), "later version"),
         "not JSON": ("manifest.json", b"{", "cannot be read"),
+        "another path": ("manifest.json", manifest.replace(b'"files/', b'"files/../files/', 1), r"pieces\.1\.path"),
+        "a wrong type": ("manifest.json", manifest.replace(b'"path": ', b'"path": 1, "was": ', 1), r"pieces\.0\.path"),
+        "a file left out": ("manifest.json", manifest.replace(b'"files": 1', b'"files": 2'), "does not list all"),
+        "endless": (DUMP, Path("/dev/zero"), "damaged"),
     }
 
     for harm, (name, content, words) in harms.items():
         backup = shutil.copytree(whole, tmp_path / harm)
-        (backup / name).unlink() if content is None else (backup / name).write_bytes(content)
+        (backup / name).unlink()
+        if isinstance(content, Path):
+            (backup / name).symlink_to(content)
+        elif content is not None:
+            (backup / name).write_bytes(content)
         with pytest.raises(Invalid, match=words):
             restore(backup, scope=OPERATOR)
 
@@ -222,3 +230,16 @@ def test_all_of_it_comes_back_after_the_data_directory_was_deleted(history, tmp_
     # Its trial runs the checker on what is in the restored database, with the restored files.
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["holdings"]["digest"] == made.holdings.digest
+
+
+@pytest.mark.thorough
+def test_a_restore_that_failed_to_store_the_files_can_be_repeated(history, tmp_path, fresh_dir):
+    back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+    (fresh_dir / "files").touch()
+
+    refused = run_lcm(fresh_dir, "restore", str(tmp_path / "backup"))
+    (fresh_dir / "files").unlink()
+    restored = run_lcm(fresh_dir, "restore", str(tmp_path / "backup"))
+
+    assert (refused.returncode, restored.returncode) == (6, 0)
+    assert "cannot be stored" in refused.stderr

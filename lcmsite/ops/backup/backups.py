@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, Unavailable
+from conversations.files.storage import storing
 from conversations.scope import Scope
 from conversations.sql import snapshot
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
@@ -215,8 +216,9 @@ def restore(directory: Path, *, scope: Scope) -> BackupReport:
     manifest.require_whole(directory)
     database = _database()
     _empty_database(database)
-    database.load(directory / DUMP)
+    # The files first: if this process is killed, the database is still empty, and the restore can be repeated.
     _restore_files(directory, manifest)
+    database.load(directory / DUMP)
     with database.connect() as restored:
         found = count_holdings(restored)
     if found != manifest.holdings:
@@ -248,9 +250,6 @@ def _restore_files(directory: Path, manifest: Manifest) -> None:
         if not piece.path.startswith(f"{FILES}/"):
             continue
         uri = piece.path.removeprefix(f"{FILES}/")
-        try:
-            if not default_storage.exists(uri):
-                with (directory / piece.path).open("rb") as source:
-                    default_storage.save(uri, File(source))
-        except OSError as refusal:
-            raise Unavailable(f"The file {uri} cannot be stored: {refusal.strerror or refusal}.") from refusal
+        # Also over an existing file, which may be damaged.
+        with storing(f"The file {uri} cannot be stored"), (directory / piece.path).open("rb") as source:
+            default_storage.save(uri, File(source))

@@ -7,9 +7,10 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import psycopg
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from conversations.errors import Invalid
 from conversations.sql import load
@@ -38,7 +39,8 @@ class Holdings:
 class Piece:
     """One file of the backup: its path in the directory, bytes, and SHA-256."""
 
-    path: str
+    # Leads nowhere else, whoever wrote the manifest.
+    path: Annotated[str, StringConstraints(pattern=rf"^({DUMP}|{FILES}(/[0-9A-Za-z_-]+)+)$")]
     bytes: int
     sha256: str
 
@@ -63,15 +65,13 @@ class Manifest:
                 raise KeyError("format")
             if given["version"] > VERSION:
                 raise Invalid("This backup was made by a later version of LCM: restore it with that one.")
-            return cls(
-                created_at=datetime.fromisoformat(given["created_at"]),
-                postgresql=given["postgresql"],
-                holdings=Holdings(**given["holdings"]),
-                pieces=tuple(Piece(**piece) for piece in given["pieces"]),
-                damaged_files=tuple(given["damaged_files"]),
-            )
+            return TypeAdapter(cls).validate_python(given)
         except FileNotFoundError:
             raise Invalid(f"There is no backup in {directory}: it holds no {NAME}.") from None
+        except ValidationError as wrong:
+            first = wrong.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise Invalid(f"{directory / NAME} is no backup's manifest: {where}: {first['msg']}.") from None
         except (OSError, ValueError, KeyError, TypeError) as wrong:
             raise Invalid(f"{directory / NAME} cannot be read as a backup's manifest: {wrong}.") from wrong
 
@@ -83,11 +83,17 @@ class Manifest:
         (directory / NAME).write_text(text + "\n", encoding="utf-8")
 
     def require_whole(self, directory: Path) -> None:
-        """Raise Invalid unless every piece is there with its size and hash."""
+        """Raise Invalid unless every piece is listed, and there with its size and hash."""
+        files = {piece.path.removeprefix(f"{FILES}/") for piece in self.pieces} | set(self.damaged_files)
+        if DUMP not in files or len(files) != self.holdings.files + 1:
+            raise Invalid(f"The backup is not whole: {NAME} does not list all of its files.")
         for piece in self.pieces:
             path = directory / piece.path
             try:
-                found = piece_of(path, name=piece.path)
+                # A device or a pipe could be read without end.
+                found = (
+                    piece_of(path, name=piece.path) if path.stat().st_size == piece.bytes and path.is_file() else None
+                )
             except OSError as refusal:
                 raise Invalid(f"The backup is not whole: {piece.path}: {refusal.strerror}.") from refusal
             if found != piece:
