@@ -140,8 +140,9 @@ class Grep:
         timeout = self.policy.search_timeout_ms
 
         def too_slow() -> LcmError:
-            kind, advice = (Invalid, _SIMPLER_PATTERN) if is_pattern else (Unavailable, _FEWER_WORDS)
-            return kind(_TOO_SLOW.format(timeout, advice), code="search_timeout")
+            if is_pattern:
+                return Invalid(_TOO_SLOW.format(timeout, _SIMPLER_PATTERN), code="search_timeout")
+            return Unavailable(_TOO_SLOW.format(timeout, _FEWER_WORDS), code="search_timeout")
 
         return bounded(milliseconds=timeout, refusal=too_slow)
 
