@@ -13,7 +13,6 @@ from django.contrib.admin.utils import quote
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.db import connection, models
-from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -22,13 +21,11 @@ from compaction.engine import CompactionEngine
 from compaction.history.models import SessionSummaryChild, SessionSummaryMemory
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
-from compaction.hosts.host_service import HostCompaction
 from compaction.llm.endpoints import ModelEndpoints
 from compaction.models import CompactionJob, CompactionPlan, CompactionRun
 from compaction.plans.plan_store import CompactionPlans
 from compaction.types import Outcome
 from conversations.admin_rows import RowsAdmin
-from conversations.files.uploads import UploadService
 from conversations.models import (
     AuditEntry,
     ContextItem,
@@ -45,20 +42,14 @@ from conversations.types import NewMessage, NewPart, PartType
 from conversations.types import Role as SpeakerRole
 from integrity.checker import IntegrityChecker
 from integrity.models import IntegrityScan
-from integrity.repairs.quarantines import Quarantines
-from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys, users
 from lcmsite.models import ApiKey, GatewayExchange, Membership
 from lcmsite.types import Role
-from retrieval.assembler import ContextAssembler
-from retrieval.delegation.expand_query import Delegation
-from retrieval.map.map_operator import MapOperator
-from retrieval.map.types import MapKind
 from retrieval.models import Grant
 from retrieval.semantic.models import EmbeddedConversation, Embedder, RefusedPassage
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.lcmsite.harbour import a_harbour
+from tests.lcmsite.faces.world import a_world
 from tests.summaries import a_summary_of
 
 OURS = ("conversations", "compaction", "retrieval", "integrity", "lcmsite")
@@ -77,26 +68,22 @@ def named(each: tuple[type[models.Model], Any]) -> str:
 @pytest.fixture(scope="module")
 def harbour_world(module_rows, module_files) -> dict[str, Any]:
     """Rows in the tables that matter, several in each list that could ask once a row."""
-    made = a_harbour()
+    made = a_world()
     scope = Scope(a_workspace().pk)
     of_a_project = a_conversation("hello", project="harbour")
     SessionHistory.from_settings(scope).summarize_session(conversation_id=of_a_project.conversation_id)
-    SessionHistory.from_settings(scope).request_session(conversation_id=made["conversation_id"])
     other = a_conversation(
         *(f"Message {n} about <script>alert(1)</script> boats. " * 30 for n in range(40))
     ).conversation_id
     CompactionEngine.from_settings(scope).compact(conversation_id=other)
-    for conversation_id in (other, made["conversation_id"]):
-        CompactionEngine.from_settings(scope).request(conversation_id=conversation_id)
-        CompactionPlans.from_settings(scope).plan(conversation_id=conversation_id)
-        IntegrityChecker.from_settings(scope).run(conversation_id=conversation_id)
-        IntegrityChecker.from_settings(scope).request(conversation_id=conversation_id)
+    CompactionEngine.from_settings(scope).request(conversation_id=other)
+    CompactionPlans.from_settings(scope).plan(conversation_id=other)
+    IntegrityChecker.from_settings(scope).request(conversation_id=other)
     for name in ("one", "two"):
         keys.issue(workspace_id=scope.workspace_id, name=name)
         users.add(scope, username=f"reader-{name}", role=Role.READER)
     root = get_user_model().objects.create_superuser("root")
-    _trust(scope, made["conversation_id"])
-    _comings_and_goings(scope, made)
+    _comings_and_goings(scope, made["conversation_id"], made["file_id"])
     Client().post("/login/", {"username": "nobody", "password": "wrong"})
     group = Group.objects.create(name="auditors")
     LogEntry.objects.log_actions(root.pk, [group], ADDITION, single_object=True)
@@ -106,38 +93,13 @@ def harbour_world(module_rows, module_files) -> dict[str, Any]:
     return {"conversation_id": other}
 
 
-def _trust(scope: Scope, conversation_id: int) -> None:
-    """A finding with a plan against it, and what is withheld, cold, and to be erased."""
-    Conversation.objects.filter(pk=conversation_id).update(total_tokens=F("total_tokens") + 1)
-    report_id = IntegrityChecker.from_settings(scope).run(conversation_id=conversation_id).report_id
-    IntegrityChecker.from_settings(scope).plan_repairs(report_id=report_id)
-    message_id = Message.objects.get(conversation_id=conversation_id, seq=2).pk
-    Quarantines.from_settings(scope).quarantine(id=f"msg_{message_id}", reason="a test")
-    Erasures.from_settings(scope).preview_erasure(conversation_id=conversation_id, from_seq=3, to_seq=5)
+def _comings_and_goings(scope: Scope, key: int, file_id: str) -> None:
+    """What is cold, a file in a message, a model that was reset, a branch that was left, vectors, and an exchange."""
+    shown = NewPart(PartType.FILE, file_url=file_id, file_name="boats.csv")
+    a_store().append_messages(conversation_id=key, messages=[NewMessage(SpeakerRole.USER, parts=(shown,))])
     cold = a_conversation(*(f"Message {n} of long ago" for n in range(40))).conversation_id
     CompactionEngine.from_settings(scope).compact(conversation_id=cold)
     Retention.from_settings(scope).archive(conversation_id=cold)
-
-
-def _comings_and_goings(scope: Scope, made: dict[str, Any]) -> None:
-    """A receipt, a grant, a boundary, an upload, a map run, and a model that was reset."""
-    key = made["conversation_id"]
-    ContextAssembler.from_settings(scope).assemble(conversation_id=key, budget=2000, keep_receipt=True)
-    Delegation.from_settings(scope).expand_query(question="Boats?", ids=[made["summary_id"]])
-    HostCompaction.from_settings(scope).record_boundary(conversation_id=key, host_reference="one")
-    shown = NewPart(PartType.FILE, file_url=made["file_id"], file_name="boats.csv")
-    a_store().append_messages(conversation_id=key, messages=[NewMessage(SpeakerRole.USER, parts=(shown,))])
-    uploads = UploadService.from_settings(scope)
-    begun = uploads.begin(conversation_id=key, byte_size=4, file_name="a.csv")
-    uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=b"a,b\n")
-    MapOperator.from_settings(scope).submit(
-        kind=MapKind.AGENTIC,
-        prompt="Name {{item}}.",
-        output_schema={},
-        retain="all of it",
-        items=["a boat"],
-        conversation_id=key,
-    )
     ModelEndpoints.from_settings(scope).reset_endpoint(name="chat")
     Journal.from_settings(scope).append_entries(conversation_id=key, entries=[{"uuid": "a1", "type": "user"}])
     head_seq = a_store().get_conversation(conversation_id=key).head_seq
