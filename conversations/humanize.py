@@ -12,3 +12,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def encodable(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def words(name: object) -> str:
+    """A name from the code as words: not_needed as not needed."""
+    return str(name).replace("_", " ")

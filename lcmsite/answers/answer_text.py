@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from typing import Any
 
+from conversations.humanize import words
 from lcmsite.catalogue.paging import Page
 
 
@@ -66,12 +67,12 @@ def as_fields(record: Any, *, without: Collection[str] = ()) -> str:
     """A line for each non-empty field of a record, except hashes and `without`."""
     found = []
     for name, value in _shown_fields(record, without).items():
-        if _is_list_of_records(value):
-            found += [f"{_words(name)}:", *(f"- {_item(each)}" for each in value)]
+        if is_list_of_records(value):
+            found += [f"{words(name)}:", *(f"- {_item(each)}" for each in value)]
         elif isinstance(value, str) and "\n" in value:
-            found.append(f"{_words(name)}:\n{value}")
+            found.append(f"{words(name)}:\n{value}")
         else:
-            found.append(f"{_words(name)}: {_value(value)}")
+            found.append(f"{words(name)}: {_value(value)}")
     return lines(found)
 
 
@@ -83,7 +84,7 @@ def _item(value: Any) -> str:
 
 
 def _in_one_line(record: Any) -> str:
-    return one_line("; ".join(f"{_words(name)} {_value(value)}" for name, value in _shown_fields(record).items()))
+    return one_line("; ".join(f"{words(name)} {_value(value)}" for name, value in _shown_fields(record).items()))
 
 
 def _value(value: Any) -> str:
@@ -112,9 +113,5 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | Sequence | Mapping) and len(value) == 0)
 
 
-def _is_list_of_records(value: Any) -> bool:
+def is_list_of_records(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

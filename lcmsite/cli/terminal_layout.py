@@ -14,6 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conversations.humanize import words
+from lcmsite.answers.answer_text import is_list_of_records
+
 # Wider than any table.
 UNLIMITED_WIDTH = 100_000
 # Long enough for a SHA-256 in hex.
@@ -75,12 +78,12 @@ class Screen:
         """Show the non-empty fields of a record: values first, then nested records."""
         values = {each.name: getattr(record, each.name) for each in fields(record)}
         filled = {name: value for name, value in values.items() if value not in (None, (), [], {})}
-        nested = {name: value for name, value in filled.items() if is_dataclass(value) or _is_table(value)}
+        nested = {name: value for name, value in filled.items() if is_dataclass(value) or is_list_of_records(value)}
         for name, value in filled.items():
             if name not in nested:
-                self.line((f"{indent + _words(name):<20} ", "dim"), cell(value, longest=None))
+                self.line((f"{indent + words(name):<20} ", "dim"), cell(value, longest=None))
         for name, value in nested.items():
-            self.line((f"{indent}{_words(name)}:", "bold"))
+            self.line((f"{indent}{words(name)}:", "bold"))
             if is_dataclass(value):
                 self.fields(value, indent + "  ")
             else:
@@ -93,10 +96,6 @@ def show_one(record: Any, screen: Screen) -> None:
     screen.fields(record)
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and is_dataclass(value[0])
-
-
 def table(rows: Sequence[Any], *, longest: int = LONGEST_CELL) -> Table:
     """A table with a row for each record, without columns that are always empty.
 
@@ -106,7 +105,7 @@ def table(rows: Sequence[Any], *, longest: int = LONGEST_CELL) -> Table:
     names = [name for name in dict.fromkeys(chain(*flat)) if any(_fits_a_cell(row.get(name)) for row in flat)]
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        grid.add_column(_words(name), overflow="fold")
+        grid.add_column(words(name), overflow="fold")
     for row in flat:
         grid.add_row(*(Text(_in_table(row.get(name), longest)) for name in names))
     return grid
@@ -133,16 +132,12 @@ def _ids_and_names(record: Any) -> dict[str, Any]:
 
 
 def _fits_a_cell(value: Any) -> bool:
-    return not (value is None or value in ((), {}) or is_dataclass(value) or _is_table(value))
+    return not (value is None or value in ((), {}) or is_dataclass(value) or is_list_of_records(value))
 
 
 def _in_table(value: Any, longest: int) -> str:
     """A value as a cell; objects and lists are always short."""
     return cell(value, longest=LONGEST_CELL if isinstance(value, Mapping | list | tuple) else longest)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
@@ -159,7 +154,7 @@ def cell(value: Any, *, longest: int | None = LONGEST_CELL) -> str:
         case list() | tuple():
             text = ", ".join(cell(each) for each in value) or "-"
         case _ if is_dataclass(value):
-            text = _join_fields({_words(each.name): getattr(value, each.name) for each in fields(value)})
+            text = _join_fields({words(each.name): getattr(value, each.name) for each in fields(value)})
         case _:
             text = safe(str(value))
     if longest is None:

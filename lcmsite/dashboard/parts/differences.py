@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from conversations.humanize import words
 from lcmsite.dashboard.parts.marked_text import Line
 
 # Maximum number of lines shown of a step, which may affect thousands of rows.
@@ -33,30 +34,30 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Differenc
 def _row_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
     """The lines of a step whose `after` lists only added and removed rows."""
     for name, value in before.items():
-        yield _line("", f"{_words(name)}: {_text(value)}")
+        yield _line("", f"{words(name)}: {_text(value)}")
     for name, tone in _TONES.items():
         shown = after.get(name, [])
         for row in shown:
             yield _line(tone, _text(row))
         if (more := after.get(f"{name}_count", 0) - len(shown)) > 0:
-            yield _line("heading", f"… and {more:,} more {_words(name)}")
+            yield _line("heading", f"… and {more:,} more {words(name)}")
 
 
 def _value_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Line]:
     for name in [*before, *(name for name in after if name not in before)]:
         was, will_be = before.get(name), after.get(name)
         if name in before and name in after and was == will_be:
-            yield _line("", f"{_words(name)}: {_text(was)}")
+            yield _line("", f"{words(name)}: {_text(was)}")
         elif isinstance(was, list) and isinstance(will_be, list):
-            yield _line("heading", f"{_words(name)}: {len(was):,} → {len(will_be):,}")
+            yield _line("heading", f"{words(name)}: {len(was):,} → {len(will_be):,}")
             yield from (_line("" if each in will_be else "out", _text(each)) for each in was)
             yield from (_line("in", _text(each)) for each in will_be if each not in was)
         else:
             if name in before:
-                yield _line("out", f"{_words(name)}: {_text(was)}")
+                yield _line("out", f"{words(name)}: {_text(was)}")
             if name in after:
                 values = will_be if isinstance(will_be, list) and will_be else [will_be]
-                yield from (_line("in", f"{_words(name)}: {_text(each)}") for each in values)
+                yield from (_line("in", f"{words(name)}: {_text(each)}") for each in values)
 
 
 def _line(tone: str, text: str) -> Line:
@@ -74,12 +75,8 @@ def _text(value: Any) -> str:
             return f"{value:,}"
         case Mapping():
             in_order = sorted(value.items(), key=lambda item: item[0] not in _PLACES)
-            return " · ".join(f"{_words(name)} {_text(each)}" for name, each in in_order)
+            return " · ".join(f"{words(name)} {_text(each)}" for name, each in in_order)
         case list():
             return ", ".join(map(_text, value)) or "none"
         case _:
             return str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

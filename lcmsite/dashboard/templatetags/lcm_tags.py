@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from conversations.humanize import words
 from integrity.types import Risk
 from lcmsite.dashboard.navigation import menu, tabs
 from lcmsite.dashboard.parts.differences import difference
@@ -40,8 +41,8 @@ _TONE_OF = {state: tone for tone, states in _STATES.items() for state in states.
 
 for tag in (menu, tabs, difference):
     register.simple_tag(tag)
-for explanation in (meaning_of, effect_of):
-    register.filter(explanation)
+for text_filter in (meaning_of, effect_of, words):
+    register.filter(text_filter)
 
 
 @register.filter
@@ -117,12 +118,6 @@ def until(start: datetime, end: datetime) -> str:
 
 
 @register.filter
-def words(value: Any) -> str:
-    """A name from the code as words: not_needed as not needed."""
-    return str(value).replace("_", " ")
-
-
-@register.filter
 def plain(value: Any) -> Any:
     """The value of a setting; True, False and empty values as yes, no and nothing."""
     if value is True or value is False:
@@ -144,7 +139,7 @@ def state(value: Any) -> SafeString:
     """A state as a badge, with the same colour on every page."""
     word = str(value)
     tone = _TONE_OF.get(word)
-    return format_html('<span class="badge{}">{}</span>', f" badge-{tone}" if tone else "", word.replace("_", " "))
+    return format_html('<span class="badge{}">{}</span>', f" badge-{tone}" if tone else "", words(word))
 
 
 @register.inclusion_tag("dashboard/_gauge.html")
