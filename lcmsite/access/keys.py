@@ -23,6 +23,7 @@ from rest_framework.request import Request
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from conversations.models import Workspace
 from conversations.scope import EVERYTHING, Scope
 from lcmsite.models import ApiKey
 from lcmsite.types import ApiKeyRecord, IssuedKey, KeyScope
@@ -47,6 +48,9 @@ class Caller:
     key_scopes: frozenset[KeyScope]
     api_key_id: int | None = None
     is_operator: bool = False
+
+    def workspace(self) -> Workspace:
+        return self.scope.narrow(Workspace.objects.all()).get()
 
     def require(self, needed: KeyScope) -> None:
         """Raise Forbidden unless the caller has this scope or one that includes it."""

@@ -9,7 +9,6 @@ from typing import Any
 from django.utils import timezone
 
 from conversations.errors import Invalid
-from conversations.models import Workspace
 from lcmsite.access import keys, users, workspaces
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb
@@ -45,7 +44,7 @@ def list_workspaces(session: Session, arguments: Namespace) -> Any:
 def create_key(session: Session, arguments: Namespace) -> Any:
     caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     return keys.issue(
-        workspace_id=caller.scope.narrow(Workspace.objects.all()).get().pk,
+        workspace_id=caller.workspace().pk,
         name=arguments.name,
         scopes=arguments.scope or [KeyScope.READ],
         expires_at=_in_days(arguments.days) if arguments.days else None,

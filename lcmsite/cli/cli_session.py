@@ -30,7 +30,7 @@ class Session:
         """The caller; Unauthenticated for a bad key, NotFound for an unknown workspace."""
         if self.api_key:
             caller = caller_of(self.api_key)
-            if self.workspace and self.workspace != caller.scope.narrow(Workspace.objects.all()).get().name:
+            if self.workspace and self.workspace != caller.workspace().name:
                 raise Forbidden("This API key is for another workspace; leave out --workspace and LCM_WORKSPACE.")
             return caller
         row = Workspace.objects.filter(name=self._name).first()
@@ -53,10 +53,6 @@ class Session:
         caller = self.default_creating_caller if creates_default else self.caller
         caller.require(scope)
         return caller
-
-    def workspace_name(self) -> str:
-        """The name of the caller's workspace."""
-        return self.caller.scope.narrow(Workspace.objects.all()).get().name
 
     def require_operator(self) -> None:
         """Raise Forbidden for the holder of an API key."""

@@ -56,7 +56,7 @@ def run(given: list[str]) -> int:
         if wants_json and result is not None:
             sys.stdout.write(as_ascii_json(result) + "\n")
         elif result is not None:
-            show_results.show(result, sys.stdout, workspace=session.workspace_name)
+            show_results.show(result, sys.stdout, workspace=lambda: session.caller.workspace().name)
         sys.stdout.flush()
         return FINDINGS_EXIT_CODE if _has_findings(result) else 0
     except BrokenPipeError:

@@ -18,7 +18,6 @@ from rich.prompt import Confirm
 from rich.syntax import Syntax
 
 from conversations.errors import Conflict, Invalid, LcmError, Unauthenticated
-from conversations.models import Workspace
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb
@@ -95,7 +94,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     caller = session.caller_with(KeyScope.ADMIN, creates_default=True)
     if not key:
         issued = keys.issue(
-            workspace_id=caller.scope.narrow(Workspace.objects.all()).get().pk,
+            workspace_id=caller.workspace().pk,
             name=f"{host.title} on {platform.node()}"[:200],
             scopes=[KeyScope.WRITE],
             by=caller.scope,
