@@ -22,16 +22,20 @@ from django_htmx.http import HttpResponseClientRefresh
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.humanize import encodable
 from conversations.models import Workspace
+from conversations.types import ConversationRecord
 from lcmsite.access.keys import Caller
 from lcmsite.access.users import caller_in, workspaces_of
 from lcmsite.catalogue.operations import OPERATIONS
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.types import KeyScope, Role
+from retrieval.describing.browsing import BrowseSort
 
 # The number of rows on a page of a list.
 ON_A_PAGE = 50
 # The highest `limit` of list operations.
 MOST_ROWS = 1000
+# Number of conversations offered in the list of a form; a URL may name any other.
+CHOICES = 100
 
 Row = TypeVar("Row")
 
@@ -87,6 +91,11 @@ class Visit:
             page = self.call(tool, limit=MOST_ROWS, cursor=page.next_cursor, **params)
             found += page
         return found
+
+    def recent_conversations(self) -> list[ConversationRecord]:
+        """The most recently used conversations, for the list of a form."""
+        recent = self.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
+        return [each.conversation for each in recent.conversations]
 
     def may(self, tool: str) -> bool:
         """Whether this user may call the operation."""

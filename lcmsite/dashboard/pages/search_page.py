@@ -12,7 +12,6 @@ from conversations.types import PartType, Role
 from lcmsite.catalogue.problems import Problem, problem_of
 from lcmsite.dashboard.visit import Visit, page, text_in, texts_in
 from retrieval.delegation.types import QueryAnswer
-from retrieval.describing.browsing import BrowseSort
 from retrieval.types import GrepMode, GrepResult, GrepScope, GrepSort
 
 MATCHES = 20
@@ -29,8 +28,6 @@ ORDERS = {
     GrepSort.RECENCY: "newest first",
     GrepSort.HYBRID: "best and newest first",
 }
-# Number of conversations offered in the list, most recently used first; a URL may name any other.
-CHOICES = 100
 SEVERAL = ("roles", "part_types")
 SINGLE = ("query", "mode", "scope", "conversation_id", "since", "until", "from_seq", "to_seq", "depth", "under", "sort")
 ABOUT = ("entity", "aspect", "question", "conversation_id", "max_tokens")
@@ -95,8 +92,7 @@ def about(visit: Visit) -> HttpResponse:
 
 def _conversation_choices(visit: Visit, chosen: str) -> dict[str, Any]:
     """The most recently used conversations, for the form's list, and the chosen one."""
-    recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES)
-    conversations = [each.conversation for each in recent.conversations]
+    conversations = visit.recent_conversations()
     is_listed = chosen in {"", *(str(each.conversation_id) for each in conversations)}
     return {"conversations": conversations, "chosen": chosen, "unlisted": "" if is_listed else chosen}
 

@@ -11,9 +11,6 @@ from lcmsite.dashboard.visit import POST, Visit, choices_in, number_in, page, te
 from lcmsite.effective_settings import Source, settings_in_force
 from lcmsite.periodic_tasks import read_schedule
 from lcmsite.types import KeyScope
-from retrieval.describing.browsing import BrowseSort
-
-CHOICES = 100
 
 
 @page(KeyScope.ADMIN)
@@ -21,8 +18,7 @@ def configuration(visit: Visit) -> HttpResponse:
     """The settings of the site or of one conversation, with their sources."""
     conversation_id = number_in(visit.request.GET, "conversation_id")
     chosen = None if conversation_id is None else visit.call("lcm_show", conversation_id=conversation_id)
-    recent = visit.call("lcm_browse", sort=BrowseSort.UPDATED, limit=CHOICES).conversations
-    conversations = [each.conversation for each in recent]
+    conversations = visit.recent_conversations()
     if chosen is not None and chosen.conversation_id not in {each.conversation_id for each in conversations}:
         conversations.insert(0, chosen)
     in_force = settings_in_force(chosen.overrides if chosen is not None else None)
