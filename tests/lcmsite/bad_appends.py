@@ -27,6 +27,8 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ({"messages": ["hello"]}, "invalid_params", "messages[0]"),
     ({"messages": [{"role": "wizard", "content": "x"}]}, "invalid_params", "messages[0].role: 'wizard'"),
     ({"messages": [{"content": "x"}]}, "invalid_params", "messages[0].role"),
+    ({"messages": [{"role": "user", "content": "good"}] * 3 + [{"role": "?", "content": "x"}]},
+     "invalid_params", "messages[3].role: '?'"),
     ({"messages": [{"role": "user"}]}, "invalid_params", "messages[0]: A message needs content or parts"),
     ({"messages": [{"role": "user", "content": 5}]}, "invalid_params", "messages[0].content: This must be a text"),
     ({"messages": [{"role": "user", "content": "x", "colour": 1}]}, "invalid_params",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Collection
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
@@ -79,6 +80,13 @@ class Run:
     @property
     def problem(self) -> Any:
         return json.loads(self.err)
+
+
+def lasting(answer: Any, fleeting: Collection[str]) -> Any:
+    """The answer without the fields that are others every time it is asked."""
+    if isinstance(answer, dict):
+        return {name: lasting(value, fleeting) for name, value in answer.items() if name not in fleeting}
+    return [lasting(each, fleeting) for each in answer] if isinstance(answer, list) else answer
 
 
 def lcm(*arguments: str, stdin: bytes = b"") -> Run:

@@ -20,17 +20,11 @@ from lcmsite.mcp.mcp_server import build_server
 from lcmsite.mcp.tool_list import TOOLS
 from tests.factories import a_conversation, a_store
 from tests.lcmsite.agents import HELLO, READY, SETTINGS, WRITES, a_call, answer_in, post, problem_in, question, say
-from tests.lcmsite.callers import Api, an_api_key
+from tests.lcmsite.callers import Api, an_api_key, lasting
 
 # What is another every time it is asked: a grant is given anew, and the cursor of a search tells when it began.
 # The limits of a request are those of the process that is asked.
 FLEETING = {"updated_at", "grant", "next_cursor", "limits"}
-
-
-def _lasting(answer):
-    if isinstance(answer, dict):
-        return {name: _lasting(value) for name, value in answer.items() if name not in FLEETING}
-    return [_lasting(each) for each in answer] if isinstance(answer, list) else answer
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +75,7 @@ def test_every_tool_answers_as_rest_does(harbour, agents, key):
         expected = Api(key).perform(TOOLS[name], given).body
         assert not answers[name].is_error, name
         assert answers[name].content[0].text.strip()
-        assert _lasting(answers[name].structured_content) == _lasting(without_surrogates(expected))
+        assert lasting(answers[name].structured_content, FLEETING) == lasting(without_surrogates(expected), FLEETING)
 
 
 def test_a_conversation_is_named_by_its_session_too(harbour, agents, key):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import reverse
 
 from conversations.scope import Scope
 from lcmsite.access import users
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.dashboard.visiting import logged_in
+from tests.lcmsite.paths import paths_below
 
 READER, OPERATOR, ADMIN = Role.READER, Role.OPERATOR, Role.ADMIN
 LADDER = (READER, OPERATOR, ADMIN)
@@ -62,20 +63,8 @@ ROWS += OF_SUPERUSERS
 NOWHERE = {"conversation_id": 987654321, "job_id": 1, "scan_id": 1, "api_key_id": 987654321, "quarantine_id": 987654321}
 
 
-def named_addresses() -> Iterator[tuple[str, URLPattern]]:
-    """Every address of the site but the admin's, and those of the API's operations, which have no names."""
-
-    def below(resolver: URLResolver) -> Iterator[tuple[str, URLPattern]]:
-        for each in resolver.url_patterns:
-            if isinstance(each, URLPattern):
-                yield each.name or "", each
-            elif each.namespace != "admin":
-                yield from below(each)
-
-    yield from below(get_resolver())
-
-
-PATTERNS = {name: pattern for name, pattern in named_addresses() if name}
+# Every address of the site but the admin's, and those of the API's operations, which have no names.
+PATTERNS = {each.name: each for path, each in paths_below() if each.name and not path.startswith("admin/")}
 
 
 def test_every_address_has_a_row_and_every_row_an_address():
@@ -155,25 +144,11 @@ def test_some_pages_are_open_and_some_for_whoever_is_logged_in(browsers):
     assert browsers["nobody"].get("/w/default/pulse/")["Location"] == "/login/?next=/w/default/pulse/"
 
 
-def _admin_addresses() -> Iterator[str]:
-    [admin] = [each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"]
-
-    def below(resolver: URLResolver, so_far: str) -> Iterator[str]:
-        for each in resolver.url_patterns:
-            path = so_far + str(each.pattern)
-            if isinstance(each, URLResolver):
-                yield from below(each, path)
-            elif not str(each.pattern).startswith(("login/", "logout/", "(?P")):
-                yield path
-
-    for path in below(admin, "/admin/"):
-        yield path.replace("<path:object_id>", "1").replace("<id>", "1").replace("<path:content_type_id>", "1")
-
-
 @pytest.mark.thorough
 def test_the_admin_is_for_staff_alone(browsers):
     """Every address of it: who is an admin of a workspace, and no more, is asked to log in as somebody else."""
-    addresses = [each for each in _admin_addresses() if "<" not in each and "^" not in each]
+    paths = [re.sub(r"<(path:object_id|id|path:content_type_id)>", "1", f"/{path}") for path, _ in paths_below()]
+    addresses = [each for each in paths if re.match(r"/admin/(?!login/|logout/)[^<^]*$", each)]
     assert len(addresses) > 40
 
     for address in addresses:

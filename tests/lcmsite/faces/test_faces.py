@@ -14,7 +14,7 @@ from lcmsite.catalogue.operation import placeholders
 from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.callers import Api, an_api_key, as_arguments, lcm
+from tests.lcmsite.callers import Api, an_api_key, as_arguments, lasting, lcm
 from tests.lcmsite.faces.questions import READS, questions
 
 
@@ -24,13 +24,6 @@ def _of_service(operation, given):
 
 
 FLEETING = ("started_at", "finished_at", "grant", "milliseconds", "report_id", "next_cursor")
-
-
-def _lasting(value):
-    """The answer without what is another every time it is asked."""
-    if isinstance(value, dict):
-        return {name: _lasting(each) for name, each in value.items() if name not in FLEETING}
-    return [_lasting(each) for each in value] if isinstance(value, list) else value
 
 
 def _exit_code_of(answer):
@@ -44,7 +37,7 @@ def test_service_rest_and_command_line_give_one_answer_that_a_terminal_can_show(
     api = Api(an_api_key(None, operation.scope))
 
     for given in questions(operation, world):
-        expected = _lasting(_of_service(operation, given))
+        expected = lasting(_of_service(operation, given), FLEETING)
         reply = api.perform(operation, given)
         told, shown = lcm("--json", *as_arguments(operation, given)), lcm(*as_arguments(operation, given))
 
@@ -52,9 +45,9 @@ def test_service_rest_and_command_line_give_one_answer_that_a_terminal_can_show(
             assert reply.status == 403
         else:
             assert reply.status == operation.status
-            assert _lasting(reply.body) == expected
+            assert lasting(reply.body, FLEETING) == expected
         assert told.exit_code == shown.exit_code == _exit_code_of(expected), told.err + shown.err
-        assert _lasting(told.json) == expected
+        assert lasting(told.json, FLEETING) == expected
         assert shown.out.strip() and "\x00" not in shown.out
 
 

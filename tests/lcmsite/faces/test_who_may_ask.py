@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from conversations.scope import Scope
@@ -21,6 +20,7 @@ from lcmsite.models import ApiKey
 from tests.factories import a_workspace
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.faces.questions import questions
+from tests.lcmsite.paths import paths_below
 
 READ, WRITE, ADMIN, OPERATOR = "read", "write", "admin", "operator"
 LADDER = (READ, WRITE, ADMIN)
@@ -65,24 +65,11 @@ def test_every_path_of_the_api_is_an_operation_a_stream_or_open():
     of_operations = {path for operation in CATALOGUE for path in operation.paths}
     of_streams = {path for path, _ in STREAMS.values()}
 
-    paths = {re.sub(r"<(?:str|path):(\w+)>", r"{\1}", path) if path not in OPEN_PATHS else path for path in _paths()}
+    every = {path.removeprefix("api/") for path, _ in paths_below() if path.startswith("api/")}
+    paths = {re.sub(r"<(?:str|path):(\w+)>", r"{\1}", path) if path not in OPEN_PATHS else path for path in every}
 
     assert {path.removeprefix("v1/") for path in paths - OPEN_PATHS} == of_operations | of_streams
     assert paths >= OPEN_PATHS
-
-
-def _paths() -> Iterator[str]:
-    """Every path under /api/, without that: wherever among the lists of paths it stands."""
-
-    def below(resolver: URLResolver, so_far: str) -> Iterator[str]:
-        for each in resolver.url_patterns:
-            path = so_far + str(each.pattern)
-            if isinstance(each, URLPattern):
-                yield path
-            else:
-                yield from below(each, path)
-
-    yield from (path.removeprefix("api/") for path in below(get_resolver(), "") if path.startswith("api/"))
 
 
 @pytest.fixture(scope="module")
