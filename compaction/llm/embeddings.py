@@ -195,4 +195,5 @@ def _of_length_one(vector: Sequence[float]) -> list[float]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # False also for NaN. The sum of the squares of larger numbers could overflow.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e100

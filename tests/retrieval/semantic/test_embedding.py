@@ -8,8 +8,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from compaction.llm.embeddings import EmbeddingClient
 from compaction.llm.endpoints import ModelEndpoints
-from compaction.llm.types import BreakerState
+from compaction.llm.types import BadAnswer, BreakerState
 from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavailable
 from conversations.policy import SecretFile
 from conversations.scope import Scope
@@ -368,3 +369,11 @@ def test_with_settings_that_cannot_be_used_or_where_nobody_answers_nothing_is_se
         Embedders.from_settings().set_up()
 
     assert not Embedder.objects.exists() and not EmbeddedConversation.objects.exists()
+
+
+@pytest.mark.parametrize("number", [10**400, 1e308], ids=["integer", "float"])
+def test_numbers_that_are_too_large_are_no_vector(number):
+    with EmbedderServer() as server:
+        server.answer = lambda texts: {"data": [{"embedding": [number] * 9}]}
+        with pytest.raises(BadAnswer, match="not one vector for each text"):
+            EmbeddingClient(url=server.url, model="small").embed(["text"])
