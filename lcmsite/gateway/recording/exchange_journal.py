@@ -13,8 +13,7 @@ import structlog
 from conversations.errors import Invalid
 from conversations.models import Conversation
 from conversations.store.journal import Journal
-from lcmsite.gateway.surfaces import ReadRequest, WireMessage
-from lcmsite.gateway.surfaces_answer import ReadAnswer
+from lcmsite.gateway.surfaces import ReadRequest
 from lcmsite.gateway.surfaces_digest import without_injected
 
 logger = structlog.get_logger(__name__)
@@ -43,30 +42,6 @@ class ExchangeJournal:
             words = json.dumps(request.tools, sort_keys=True)
             entries.append({"uuid": _uuid_of("tools", words), "type": "tools", "tools": list(request.tools)})
         self.append(conversation, INSTRUCTIONS, entries)
-
-    def store_altered(self, conversation: Conversation, messages: Sequence[tuple[str, WireMessage]]) -> None:
-        self.append(conversation, ALTERED, [{"uuid": key, "row": message.row} for key, message in messages])
-
-    def store_side(
-        self,
-        conversation: Conversation,
-        request: ReadRequest,
-        *,
-        key: str,
-        side: str,
-        known: int,
-        answer: ReadAnswer | None,
-    ) -> None:
-        """Store a side request without its first `known` messages: they are stored."""
-        entry = {
-            "uuid": key,
-            "type": side,
-            "instructions": list(request.instructions),
-            "known_messages": known,
-            "messages": [message.row for message in request.messages[known:]],
-            "answer": [] if answer is None else list(answer.rows),
-        }
-        self.append(conversation, SIDE, [entry])
 
     def append(self, conversation: Conversation, subpath: str, entries: Sequence[Mapping[str, Any]]) -> None:
         """Append entries not stored yet; if the journal refuses them, log a warning."""

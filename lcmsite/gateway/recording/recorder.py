@@ -25,7 +25,7 @@ from conversations.store.journal import Journal
 from conversations.store.read import seqs_of_keys
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
-from lcmsite.gateway.recording.exchange_journal import ALTERNATIVES, LOOKUPS, ExchangeJournal
+from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, LOOKUPS, SIDE, ExchangeJournal
 from lcmsite.gateway.recording.item_references import with_referenced_items
 from lcmsite.gateway.recording.locating import Location, find_conversation, locate
 from lcmsite.gateway.recording.prefix_match import Erased, History, begins_alike, is_host_summary, last_known, match
@@ -172,7 +172,8 @@ class Recorder:
         known = ((messages[at].index, stored.seqs.get(link.key)) for at, link in enumerate(links))
         seqs = {index: seq for index, seq in known if seq}
         if matched.altered:
-            self.journal.store_altered(conversation, [(links[at].key, messages[at]) for at in matched.altered])
+            altered = [{"uuid": links[at].key, "row": messages[at].row} for at in matched.altered]
+            self.journal.append(conversation, ALTERED, altered)
         if not matched.new:
             return matched.seq, seqs
         if matched.is_boundary:
@@ -327,12 +328,19 @@ class Recorder:
     def _store_side(
         self, conversation: Conversation, exchange: Exchange, recorded: Recorded, answer: ReadAnswer | None
     ) -> None:
+        """Store a side request without the messages that are stored."""
         messages = recorded.request.messages
         links = list(links_of(message.digest for message in messages))
         known = last_known(messages, links, self._look_up_history(conversation, messages, links).seqs) + 1
-        self.journal.store_side(
-            conversation, recorded.request, key=exchange.exchange_key, side=recorded.side, known=known, answer=answer
-        )
+        entry = {
+            "uuid": exchange.exchange_key,
+            "type": recorded.side,
+            "instructions": list(recorded.request.instructions),
+            "known_messages": known,
+            "messages": [message.row for message in messages[known:]],
+            "answer": [] if answer is None else list(answer.rows),
+        }
+        self.journal.append(conversation, SIDE, [entry])
 
 
 def parse_body(body: bytes) -> Row:
