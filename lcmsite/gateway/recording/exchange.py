@@ -51,18 +51,13 @@ class Outcome:
 def serialize_exchange(exchange: Exchange, outcome: Outcome) -> bytes:
     """Serialize an exchange: one line of JSON, then the request body."""
     head = {
-        "exchange_key": exchange.exchange_key,
+        **vars(exchange),
+        **vars(outcome),
         "received_at": exchange.received_at.isoformat(),
         "key_hash": base64.b64encode(exchange.key_hash).decode(),
-        "surface": exchange.surface.value,
-        "task": exchange.task.value,
-        "headers": dict(exchange.headers),
-        "status": outcome.status,
-        "milliseconds": outcome.milliseconds,
-        "error": outcome.error,
         "answer": None if outcome.answer is None else outcome.answer.as_json(),
-        "lookups": outcome.lookups,
     }
+    del head["body"]
     return json.dumps(head).encode() + b"\n" + exchange.body
 
 
