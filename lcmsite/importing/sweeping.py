@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -106,7 +105,8 @@ class Sweeper:
             result.created += sum(each.created for each in stored)
             result.stored_before += sum(each.stored_before for each in stored)
             sessions |= {each.conversation_id for each in stored}
-            if not _is_waiting(history.passed_over):
+            # Otherwise the file has an unfinished end, left for the next import.
+            if not (history.passed_over[UNFINISHED] or history.passed_over["unfinished"]):
                 known[name] = [*state, stored[0].session_id if stored else ""]
                 self.memory.write(known)
         result.conversations = len(sessions)
@@ -116,8 +116,3 @@ class Sweeper:
         """Whether a file's conversation exists: the database may have been replaced."""
         rows = self.store.scope.narrow(Conversation.objects.filter(session_id=session_id))
         return not session_id or rows.exists()
-
-
-def _is_waiting(passed_over: Counter[str]) -> bool:
-    """Whether the file has an unfinished end, left for the next import."""
-    return bool(passed_over[UNFINISHED] or passed_over["unfinished"])

@@ -45,7 +45,7 @@ def parse_entries(
     spans = elements(text, listed)
     if not all(isinstance(span.value, dict) for span in spans):
         return Untouched.UNREADABLE
-    if any(_is_reference(span.value) for span in spans):
+    if any(span.value.get("type") == "item_reference" for span in spans):
         return Untouched.DELTA
     if any(_has_compacted(span.value) for span in spans):
         return Untouched.VENDOR_COMPACTION
@@ -144,10 +144,6 @@ _CLASSIFIERS: Mapping[Surface, Callable[[Mapping[str, Any]], _Classified]] = {
 def _has_type(block: Mapping[str, Any], ending: str) -> bool:
     """Whether a block has this type, or one of a vendor's tools (`mcp_tool_use`)."""
     return str(block.get("type")).endswith(ending)
-
-
-def _is_reference(item: Mapping[str, Any]) -> bool:
-    return item.get("type") == "item_reference"
 
 
 def _has_compacted(value: Mapping[str, Any]) -> bool:
