@@ -12,6 +12,7 @@ import httpx2
 
 from tests.clients.live_programs import SECONDS, AgentOfLines, Lines, LiveAgent
 from tests.clients.programs import Person, agent_program, own_environment
+from tests.flows.processes import stop
 from tests.lcmsite.operating import eventually, free_port
 
 # What pi has for people at a terminal alone: its tree; and a result as long as a tool likes.
@@ -146,12 +147,7 @@ class OpenCode(LiveAgent):
 
     def end(self) -> None:
         if self.process is not None:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            stop([self.process])
             self.process = None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:

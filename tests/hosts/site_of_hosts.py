@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.flows.processes import wait_until
+from tests.flows.processes import stop, wait_until
 from tests.guardian import a_directory
 from tests.lcmsite.operating import PROJECT, Site, a_key_in, free_port, own_environment, processes_of, run_python
 
@@ -82,10 +82,6 @@ def a_site() -> Iterator[HostSite]:
         wait_until(Site(port).is_ready, seconds=120, what="LCM is ready")
         yield HostSite(data_dir, port, mcp_port, a_key_in(data_dir, "admin"))
     finally:
-        running.terminate()
-        try:
-            running.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            running.kill()
+        stop([running])
         for process in processes_of(data_dir):
             process.kill()

@@ -221,6 +221,6 @@ def agents_are_served(port: int) -> bool:
 def is_gateway(port: int) -> bool:
     """Whether the gateway is there."""
     try:
-        return httpx2.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).text == "alive\n"
+        return httpx2.get(f"http://127.0.0.1:{port}/healthz", trust_env=False, verify=False).text == "alive\n"
     except httpx2.TransportError:
         return False

@@ -20,7 +20,7 @@ from tests.flows.processes import constants, start_server, stop_server
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import PATHS, SESSION, body_of, user
 from tests.lcmsite.gateway.upstream import Relay, Upstream, answering
-from tests.lcmsite.operating import eventually, free_port
+from tests.lcmsite.operating import eventually, free_port, is_gateway
 
 _NUMBERS = itertools.count()
 # For all files: a small window, and little patience with a database that is away.
@@ -68,7 +68,7 @@ class Running:
         with self.log.open("ab") as errors:
             given = self.environment | (self.settings or {})
             self.process = start_server("gateway", self.port, given, stderr=errors)
-        eventually(self.is_served, seconds=90)
+        eventually(lambda: is_gateway(self.port), seconds=90)
 
     def serve_with(self, settings: dict[str, str]) -> None:
         """Have it run with these settings; one that does goes on."""
@@ -81,12 +81,6 @@ class Running:
         self.relay.mend()
         if self.process:
             stop_server(self.process)
-
-    def is_served(self) -> bool:
-        try:
-            return self.ask("/healthz", verb="GET").text == "alive\n"
-        except httpx2.TransportError:
-            return False
 
     @property
     def url(self) -> str:

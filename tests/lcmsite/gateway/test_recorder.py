@@ -492,16 +492,6 @@ def test_a_compaction_of_the_vendor_is_stored_once_and_is_a_boundary_for_who_goe
     assert CompactionBoundary.objects.filter(conversation=found).count() == 1
 
 
-@one_of_every
-def test_a_history_that_loses_its_beginning_goes_on(workspace, surface):
-    agent = an_agent(workspace, surface)
-    for number in range(4):
-        agent.ask(user(f"Question {number}"), answer=Answer(f"Answer {number}."))
-        agent.rows = agent.rows[-4:]
-
-    assert words(conversation()) == [each for n in range(4) for each in (f"Question {n}", f"Answer {n}.")]
-
-
 @pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
 def test_cleared_results_of_tools_move_nothing(workspace, surface):
     agent = an_agent(workspace, surface)

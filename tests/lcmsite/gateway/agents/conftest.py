@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from pytest_django import DjangoDbBlocker
 
@@ -30,7 +29,7 @@ from tests.flows.processes import PROJECT, start_server, stop
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.upstream import Relay
 from tests.lcmsite.gateway.window.checking import check_request, entries_of, tokens_of
-from tests.lcmsite.operating import agents_are_served, eventually, free_port
+from tests.lcmsite.operating import agents_are_served, eventually, free_port, is_gateway
 
 WINDOW = 16_000
 _NUMBERS = itertools.count(1)
@@ -67,13 +66,6 @@ class Lcm:
     @property
     def mcp_url(self) -> str:
         return f"http://127.0.0.1:{self.mcp_port}/mcp"
-
-    def is_served(self) -> bool:
-        try:
-            url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/healthz"
-            return httpx2.get(url, trust_env=False, verify=False).status_code == 200
-        except httpx2.TransportError:
-            return False
 
     def serve(self) -> None:
         """Start the gateway, at its socket, which stays while it is away: as `lcm up` does."""
@@ -173,11 +165,12 @@ def up(django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_facto
         data_dir = tmp_path_factory.mktemp("up")
         given = relay.settings(data_dir=data_dir, upstream=behind.url, LCM_MODEL_TOKEN_BUDGET=str(WINDOW))
         lcm = Lcm(data_dir, bound, free_port(), given, before, behind, relay, data_dir / "gateway.log")
-        before.aim(f"http://127.0.0.1:{bound.getsockname()[1]}")
+        port = bound.getsockname()[1]
+        before.aim(f"http://127.0.0.1:{port}")
         lcm.serve()
         tools = start_server("mcp", lcm.mcp_port, given, stderr=subprocess.DEVNULL)
         try:
-            eventually(lambda: lcm.is_served() and agents_are_served(lcm.mcp_port), seconds=120)
+            eventually(lambda: is_gateway(port) and agents_are_served(lcm.mcp_port), seconds=120)
             yield lcm
         finally:
             relay.mend()

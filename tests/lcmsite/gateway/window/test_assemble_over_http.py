@@ -58,6 +58,13 @@ class Agent:
     def entries(self) -> list[dict[str, Any]]:
         return entries_of(self.surface, self.seen)
 
+    def talk_long(self) -> None:
+        """Add more than fits to the history, and a question."""
+        for number in range(TURNS):
+            self.wire.ask(f"Turn {number}. {a_result(number)}")
+            self.wire.answer(Step(f"Turn {number} is done."))
+        self.wire.ask("And now?")
+
     def turn(self, number: int, result: str) -> list[httpx2.Response]:
         """One turn with a tool call."""
         self.wire.ask(f"Turn {number}: look into module_{number}.py.")
@@ -144,10 +151,7 @@ def test_a_long_history_is_shortened_and_stays_the_same_until_the_next_cut(gatew
 
 def test_a_dry_run_sends_the_original_and_says_what_it_would_do(gateway: Running) -> None:
     agent = Agent(gateway, Surface.MESSAGES)
-    for number in range(TURNS):
-        agent.wire.ask(f"Turn {number}. {a_result(number)}")
-        agent.wire.answer(Step(f"Turn {number} is done."))
-    agent.wire.ask("And now?")
+    agent.talk_long()
 
     response = agent.call("Now.", body=agent.wire.body(), x_lcm_mode="dry-run")
 
@@ -168,10 +172,7 @@ def test_a_packed_request_that_fits_goes_through_and_one_that_does_not_goes_unpa
     assert agent.seen == packed
     assert response.headers["x-lcm-status"] == "recorded; window=fits"
     agent.wire.answer(Step("Hello."))
-    for number in range(TURNS):
-        agent.wire.ask(f"Turn {number}. {a_result(number)}")
-        agent.wire.answer(Step(f"Turn {number} is done."))
-    agent.wire.ask("And now?")
+    agent.talk_long()
 
     agent.call("Now.", body=gzip.compress(agent.wire.body()), content_encoding="gzip")
 
