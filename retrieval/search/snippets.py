@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -229,13 +229,16 @@ def best_passage(words: str, lexemes: Mapping[str, int], rarity: Sequence[float]
     to terms. A passage is two adjacent halves. The parts of compound words have positions after all other words.
     """
     halves: dict[int, set[int]] = defaultdict(set)
-    for lexeme, places in _places(words).items():
-        for place in places if lexeme in lexemes else ():
+    for lexeme, places in _LEXEME.findall(words):
+        term = lexemes.get(lexeme.replace("''", "'"))
+        if term is None:
+            continue
+        for place in _numbers(places):
             if place < _LAST_PLACE:
-                halves[place // HALF_A_PASSAGE].add(lexemes[lexeme])
-    passages = {frozenset(first | halves.get(number + 1, set())) for number, first in halves.items()}
+                halves[place // HALF_A_PASSAGE].add(term)
+    passages = {frozenset(first.union(halves.get(number + 1, ()))) for number, first in halves.items()}
     # The second part of the key makes the choice among equal sums deterministic.
-    return max(passages, key=lambda each: (sum(rarity[term] for term in each), sorted(each)), default=None)
+    return max(passages, key=lambda each: (sum(map(rarity.__getitem__, each)), sorted(each)), default=None)
 
 
 def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
@@ -250,5 +253,8 @@ def only_listed(words: str, lexemes: Mapping[str, int]) -> frozenset[int]:
 
 
 def _places(words: str) -> dict[str, list[int]]:
-    found = _LEXEME.findall(words)
-    return {lexeme.replace("''", "'"): [*map(int, places.replace("A", "").split(","))] for lexeme, places in found}
+    return {lexeme.replace("''", "'"): [*_numbers(places)] for lexeme, places in _LEXEME.findall(words)}
+
+
+def _numbers(places: str) -> Iterator[int]:
+    return map(int, places.replace("A", "").split(","))

@@ -118,6 +118,19 @@ def test_a_search_is_planned_once_for_all_words():
         assert sent_for["lighthouse"] == sent_for["keeper"] != []
 
 
+def test_sentences_with_as_many_words_share_a_plan():
+    conversation_id = analyzed(*["a red boat", "a green boat"] * 60)
+
+    # In the second question the rarer word comes last, and has other forms.
+    sent_for = []
+    for query in ("Where is the red boat?", "Did the boat win?"):
+        with counted_statements() as sent:
+            engine().grep(query=query, conversation_id=conversation_id)
+        sent_for.append(next(statement for statement in searches(sent) if "ts_rank" in statement))
+
+    assert sent_for[0] == sent_for[1]
+
+
 def test_that_nobody_used_a_tool_is_known_without_looking_at_the_messages():
     conversation_id = analyzed(*(f"an error report, number {number}" for number in range(1200)))
 

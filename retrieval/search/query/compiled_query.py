@@ -229,7 +229,9 @@ class CompiledQuery:
     def in_a_row(self) -> tuple[InARow, ...]:
         """The proximity terms: compounds and pairs; in a sentence, a word may be between."""
         compounds = {
-            each.in_a_row: InARow(each.parts, each.in_a_row, _COMPOUND)
+            each.in_a_row: InARow(
+                each.parts, " & ".join([f"({each.in_a_row})", *map(lexeme_query, each.parts)]), _COMPOUND
+            )
             for each in self._compounds
             if each.in_a_row and all(part in self.lexemes for part in each.parts)
         }

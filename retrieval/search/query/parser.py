@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cached_property
 from typing import NamedTuple
 
 # The maximum number of terms. A longer query, such as a pasted page, is searched by its first terms.
@@ -61,7 +62,7 @@ class ParsedQuery:
         """All terms except the excluded ones, in their order."""
         return tuple(term for clause in self.clauses for term in clause)
 
-    @property
+    @cached_property
     def is_sentence(self) -> bool:
         """Whether this is a sentence, and not a few words to be found together."""
         if self.text.rstrip().endswith(("?", "？")):

@@ -331,7 +331,7 @@ class Ranking:
         parsed = self.query.parsed
         enough = 1 if parsed.is_one_word else math.inf if parsed.is_sentence else A_HANDFUL
         of_lcm = {hit.place for each in found for hit in each.hits if hit.is_of_lcm}
-        repeated = {hit.place for each in found for hit in each.hits if self._is_repeated(hit, of_lcm)}
+        repeated = {hit.place for each in found for hit in each.hits if of_lcm and self._is_repeated(hit, of_lcm)}
         complete_hits = (hit for each in found for hit in each.hits if hit.is_complete and not hit.is_of_lcm)
         is_settled = sum(hit.place not in repeated for hit in complete_hits) >= enough
         matches: list[RankedMatch] = []

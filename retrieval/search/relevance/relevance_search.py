@@ -8,10 +8,10 @@ from functools import partial
 from itertools import chain, compress, count
 from typing import Any
 
-from conversations.sql import array, load, rows
+from conversations.sql import array, load, rows, texts
 from retrieval.search.filters import MESSAGES, SUMMARIES, Filters, Searchable
 from retrieval.search.prepare import Prepared
-from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, InARow, rarity
+from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery, rarity
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
@@ -39,8 +39,12 @@ MOST_PROMISING = 5000
 # weight of a word that a summary has only in such a list, if messages are searched too: they have the word itself.
 BEFORE_A_LIST, LISTED = ("also", "name", "expand", "detail"), 0.1
 
-_COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), %(expected{n})s::float8) AS d{n}"
-_RARITY = "{weight}::float8 * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8))"
+# `n` numbers the terms from 1, as arrays in SQL do. Whatever depends on a term is in an array and not in the text of
+# the statement, so that queries with as many terms share a prepared statement.
+_COUNT = "greatest(count(*) FILTER (WHERE r{n} > 0), (%(expected)s::float8[])[{n}]) AS d{n}"
+_RARITY = (
+    "(%(weights)s::float8[])[{n}] * ln(1 + greatest(0, %(size)s::float8 - d{n} + 0.5::float8) / (d{n} + 0.5::float8))"
+)
 # In a sentence, a lexeme that texts repeat has a greater idf, similar to residual idf, because it names their subject.
 # Other words, such as `suggest`, may be as rare. `m` is the mean rank of a lexeme in the texts that have it, divided by
 # the rank of one occurrence.
@@ -195,14 +199,11 @@ class RankedRows:
     def _best(self, table: Searchable, query: CompiledQuery, kind: int) -> str:
         # Rows are ranked with their neighbours and with length normalization, except in a look-up of an identifier.
         is_in_context = not query.parsed.is_look_up
-        terms, lexemes = range(len(query.terms)), range(len(query.lexemes))
+        terms, lexemes = range(1, len(query.terms) + 1), range(1, len(query.lexemes) + 1)
         repeated = lexemes if query.is_sentence else ()
-        weights = [*map(query.weight_of, query.lexemes), *(each.weight for each in query.in_a_row)]
-        in_a_row = [_row_rank(query, n, each) for n, each in enumerate(query.in_a_row, start=len(lexemes))]
+        in_a_row = (_SQL["row_rank"].format(n=n) for n in terms[len(lexemes) :])
         newest, where, words = self._candidates(table, query)
-        ranks = (
-            _SQL["lexeme_rank"].format(n=n, forms=len(query.found_as(each))) for n, each in enumerate(query.lexemes)
-        )
+        ranks = (_SQL["lexeme_rank"].format(n=n) for n in lexemes)
         return _SQL["best_rows"].format(
             kind=kind,
             id=table.id,
@@ -226,10 +227,7 @@ class RankedRows:
             ranks=", ".join(ranks),
             shares=", ".join([*(f"r{n}" for n in lexemes), *in_a_row]),
             counts=", ".join([*(_COUNT.format(n=n) for n in terms), *(_REPEATED.format(n=n) for n in repeated)]),
-            rarities=", ".join(
-                f"{_RARITY}{_REPETITION if n in repeated else ''} AS w{{n}}".format(n=n, weight=weight)
-                for n, weight in enumerate(weights)
-            ),
+            rarities=", ".join(f"{_RARITY}{_REPETITION if n in repeated else ''} AS w{{n}}".format(n=n) for n in terms),
             rarity_columns=", ".join(f"w{n}" for n in terms),
             share_columns=", ".join(f"r{n}" for n in terms),
             worth=" + ".join(f"r{n} * w{n}" for n in terms),
@@ -258,8 +256,10 @@ class RankedRows:
             "most_rows": MOST_ROWS,
             "most_candidates": MOST_CANDIDATES,
             "most_promising": MOST_PROMISING if by_tools else None,
-            **{f"term{n}": term for n, term in enumerate(query.terms)},
-            **{f"expected{n}": query.expected_of(n) for n in range(len(query.terms))},
+            "terms": texts(query.terms),
+            "forms": array(len(query.found_as(each)) for each in query.lexemes),
+            "expected": list(map(query.expected_of, range(len(query.terms)))),
+            "weights": [*map(query.weight_of, query.lexemes), *(each.weight for each in query.in_a_row)],
         }
 
     def _candidates(self, table: Searchable, query: CompiledQuery) -> tuple[str, str, str]:
@@ -347,11 +347,6 @@ def _marked_down(shares: Sequence[float], listed: Collection[int], query: Compil
     of_rows = (any(query.lexemes.index(each) in listed for each in row.lexemes) for row in query.in_a_row)
     is_listed = (*(term in listed for term in range(len(query.lexemes))), *of_rows)
     return [LISTED * share if each else share for share, each in zip(shares, is_listed, strict=True)]
-
-
-def _row_rank(query: CompiledQuery, n: int, words: InARow) -> str:
-    held = (f"r{query.lexemes.index(lexeme)} > 0" for lexeme in words.lexemes)
-    return _SQL["row_rank"].format(n=n, all_held=" AND ".join(held))
 
 
 def _answered_in(table: Searchable, query: CompiledQuery) -> str:

@@ -78,12 +78,12 @@ CASE WHEN {vector} @@ %(query)s::tsquery THEN true ELSE false END
 -- name: lexeme_rank
 -- The rank of one lexeme. It saturates: a message with a lexeme twice has 1.25 times the rank of one with it once.
 -- ts_rank of several forms is their mean, hence the factor.
-ts_rank('{{1,1,1,1}}', vector, %(term{n})s::tsquery) * {forms}::real AS r{n}
+ts_rank('{{1,1,1,1}}', vector, (%(terms)s::tsquery[])[{n}]) * (%(forms)s::real[])[{n}] AS r{n}
 
 -- name: row_rank
--- The rank of words that follow each other: as much as that of one word that occurs once. It is computed only for texts
--- that hold all of the words. It is a real number like the other ranks, as numeric is slow to count and to sort.
-CASE WHEN {all_held} AND vector @@ %(term{n})s::tsquery THEN 0.6::real ELSE 0::real END AS r{n}
+-- The rank of words that follow each other: as much as that of one word that occurs once. It is a real number like the
+-- other ranks, as numeric is slow to count and to sort.
+CASE WHEN vector @@ (%(terms)s::tsquery[])[{n}] THEN 0.6::real ELSE 0::real END AS r{n}
 
 -- name: answered_in
 -- For a message with a question near its end, how many messages later the answer is: the first of the next messages
