@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from django.core.management.base import CommandError
-from django.db import connections
 from django.db.migrations import RunSQL
-from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.sql import ROOMS, load
 
@@ -42,13 +39,3 @@ class SealRows(RunSQL):
 
     def describe(self) -> str:
         return f"Seal the rows of {self.table}"
-
-
-def refuse_other_migrations(*, using: str, **facts: object) -> None:
-    """Raise CommandError for a database of an earlier version of LCM."""
-    if ("conversations", "0001_store") in MigrationRecorder(connections[using]).applied_migrations():
-        raise CommandError(
-            "This database was made by an earlier version of LCM, and was not changed: export its conversations with"
-            " that version (`lcm ledger export --all -o FILE`), and import them into an empty database with this one"
-            " (`lcm ledger import FILE`). See docs/upgrade.md."
-        )

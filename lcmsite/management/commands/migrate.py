@@ -22,9 +22,19 @@ class Command(migrate.Command):
 
 @contextmanager
 def migrating() -> Iterator[None]:
-    """Let only this process migrate; raises CommandError if the database is newer."""
+    """Let one process migrate; raises CommandError if other code made the tables.
+
+    This is a newer version, or a version of before 2026-11-22, whose migrations were replaced.
+    """
     with exclusive("lcm.migrations"):
-        if newer := newer_migrations(MigrationRecorder(connection).applied_migrations()):
+        applied = MigrationRecorder(connection).applied_migrations()
+        if ("conversations", "0001_store") in applied:
+            raise CommandError(
+                "This database was made by an earlier version of LCM, and was not changed: export its conversations"
+                " with that version (`lcm ledger export --all -o FILE`), and import them into an empty database with"
+                " this one (`lcm ledger import FILE`). See docs/upgrade.md."
+            )
+        if newer := newer_migrations(applied):
             raise CommandError(f"The database is newer than this code: upgrade the code. It lacks {', '.join(newer)}.")
         yield
 
