@@ -258,7 +258,8 @@ class RankedRows:
             "most_promising": MOST_PROMISING if by_tools else None,
             "terms": texts(query.terms),
             "forms": array(len(query.found_as(each)) for each in query.lexemes),
-            "expected": list(map(query.expected_of, range(len(query.terms)))),
+            # psycopg takes no list of both integers and floats.
+            "expected": [float(query.expected_of(n)) for n in range(len(query.terms))],
             "weights": [*map(query.weight_of, query.lexemes), *(each.weight for each in query.in_a_row)],
         }
 
