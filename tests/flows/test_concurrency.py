@@ -29,7 +29,7 @@ WRITERS = 8
         pytest.param(60, 0.01, 1, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(
     committed_db, settings, seconds, pause, conversations
 ):
