@@ -251,23 +251,22 @@ def _from_now(seconds: float) -> Combinable:
 def wake(task: str, *, delay_seconds: float, **given: Any) -> None:
     """Enqueue a task when the transaction is committed, to run after a delay.
 
-    `task` is its dotted path, because tasks import the services that wake them. A failure is only logged: the row is
-    committed, and the room's periodic sweep wakes a worker later. Otherwise a committed append would look failed
-    and be sent again.
+    `task` is its dotted path, because tasks import the services that wake them; raises ImportError if there is none. If
+    the task cannot be enqueued, this is only logged: the row is committed, and the room's periodic sweep wakes a worker
+    later. Otherwise a committed append would look failed and be sent again.
     """
-    transaction.on_commit(partial(_enqueue, task, given, delay_seconds))
+    transaction.on_commit(partial(_enqueue, import_string(task), given, delay_seconds))
 
 
 _asleep_until = 0.0
 
 
-def _enqueue(path: str, given: dict[str, Any], delay_seconds: float) -> None:
+def _enqueue(task: Any, given: dict[str, Any], delay_seconds: float) -> None:
     global _asleep_until
     if time.monotonic() < _asleep_until:
         return
     for is_last in (False, True):
         try:
-            task = import_string(path)
             if delay_seconds > 0:
                 task.schedule(kwargs=given, delay=delay_seconds)
             else:

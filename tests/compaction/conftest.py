@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.utils.module_loading import import_string
 
 from compaction.engine import CompactionEngine
 from compaction.policy import CompactionPolicy
@@ -33,6 +34,7 @@ def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int | str, float]]:
     heard: list[tuple[int | str, float]] = []
 
     def hear(task: str, *, delay_seconds: float, **given: int | str) -> None:
+        assert import_string(task)
         [key] = given.values()
         heard.append((key, delay_seconds))
 

@@ -16,7 +16,7 @@ from compaction.history import history_jobs
 from compaction.history.models import HistoryJob
 from compaction.types import Reason
 from conversations.scope import Scope
-from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue
+from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue, wake
 from integrity import scans
 from integrity.types import ScanMode
 from tests.conversations.appending import at_once
@@ -41,10 +41,10 @@ def wake_ups(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The delays of the wake-ups; no task queue is told of them."""
     delays: list[float] = []
 
-    def wake(task: object, *, delay_seconds: float, **_: object) -> None:
+    def hear(task: object, *, delay_seconds: float, **_: object) -> None:
         delays.append(delay_seconds)
 
-    monkeypatch.setattr("conversations.work.queue.wake", wake)
+    monkeypatch.setattr("conversations.work.queue.wake", hear)
     return delays
 
 
@@ -197,3 +197,8 @@ def test_a_heartbeat_holds_the_row_for_longer_than_a_lease(committed_db, queue, 
     connection.close()
     assert claimed_meanwhile is None
     lease.finish()
+
+
+def test_a_task_that_does_not_exist_is_refused_and_not_only_logged():
+    with pytest.raises(ImportError):
+        wake("compaction.tasks.compact_nothing", delay_seconds=0.0)
