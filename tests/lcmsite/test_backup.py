@@ -19,6 +19,7 @@ from compaction.engine import CompactionEngine
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
+from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.ops.backup.backup_leftovers import sweep_databases, trial_database, unfinished
 from lcmsite.ops.backup.backups import back_up, restore
@@ -243,3 +244,18 @@ def test_a_restore_that_failed_to_store_the_files_can_be_repeated(history, tmp_p
 
     assert (refused.returncode, restored.returncode) == (6, 0)
     assert "cannot be stored" in refused.stderr
+
+
+@pytest.mark.thorough
+def test_bytes_that_were_damaged_in_the_backup_replace_no_file(history, tmp_path, fresh_dir):
+    uri = LargeFileService.from_settings().store(conversation_id=history, content=b"whole").storage_uri
+    Path(default_storage.path(uri)).write_bytes(b"harmed")
+    back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+    kept = fresh_dir / "files" / uri
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"whole")
+
+    restored = run_lcm(fresh_dir, "restore", str(tmp_path / "backup"))
+
+    assert restored.returncode == FINDINGS_EXIT_CODE, restored.stderr
+    assert kept.read_bytes() == b"whole"

@@ -250,6 +250,8 @@ def _restore_files(directory: Path, manifest: Manifest) -> None:
         if not piece.path.startswith(f"{FILES}/"):
             continue
         uri = piece.path.removeprefix(f"{FILES}/")
-        # Also over an existing file, which may be damaged.
+        # Whole bytes replace a file that may be damaged; damaged ones replace nothing.
+        if uri in manifest.damaged_files and default_storage.exists(uri):
+            continue
         with storing(f"The file {uri} cannot be stored"), (directory / piece.path).open("rb") as source:
             default_storage.save(uri, File(source))
