@@ -168,7 +168,7 @@ def unmake(host: Host, changes: Sequence[FileChange]) -> None:
     for folder in sorted(made, key=lambda each: len(each.parts), reverse=True):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    left = [written[change.path] for change in changes if change.left]
+    left = [written[change.path] for change in changes if change.left and change.path in written]
     if left:
         host_state.write(host.name, _WRITTEN, {"files": left})
         host_state.forget(host.name, "connection.json")
