@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,8 +40,8 @@ class Holdings:
 class Piece:
     """One file of the backup: its path in the directory, bytes, and SHA-256."""
 
-    # Leads nowhere else, whoever wrote the manifest.
-    path: Annotated[str, StringConstraints(pattern=rf"^({DUMP}|{FILES}(/[0-9A-Za-z_-]+)+)$")]
+    # A path inside the backup's directory: a manifest may be forged.
+    path: Annotated[str, StringConstraints(pattern=rf"^({re.escape(DUMP)}|{FILES}(/[0-9A-Za-z_-]+)+)$")]
     bytes: int
     sha256: str
 
