@@ -18,7 +18,9 @@ def refused(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def run(name: str, content: bytes) -> dict[str, Any]:
         path = tmp_path / name
         path.write_bytes(content)
-        return lcm("--json", "import", str(path)).problem
+        reply = lcm("--json", "import", str(path))
+        assert reply.exit_code in {2, 4}, reply.err  # what is invalid, and what conflicts
+        return reply.problem
 
     return run
 

@@ -205,6 +205,26 @@ def test_a_thousand_random_corruptions_are_found_by_the_declared_invariants(ever
     assert missed(chosen) == []
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("table", ["map_runs", "map_items", "map_events"])
+def test_every_column_of_map_runs_is_found_whatever_takes_the_place_of_its_value(everything, table):
+    columns = [place for place in everything if place.table.name == table and place.column is not None]
+    assert all(place.is_demanded for place in columns)
+
+    assert missed(columns * 3) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+def test_five_hundred_corruptions_of_session_arc_and_epoch_summaries_are_found(everything):
+    tables = {"projects", "session_summaries", "session_summary_children", "session_summary_memories"}
+    chosen = [place for place in everything if place.table.name in tables]
+    assert {place.table.name for place in chosen} == tables
+
+    assert missed(random.Random(SEED).choices(chosen, k=500)) == []
+
+
 # What takes the place of a value: an SQL expression with its parameters.
 Value = tuple[str, tuple[Any, ...]]
 

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from integrity import models
@@ -192,6 +193,19 @@ def test_findings_are_an_event_in_the_log_without_a_word_of_what_was_said(conver
     told = "".join(record.getMessage() for record in caplog.records)
     assert "integrity_failed" in told and "contents_match_their_hashes" in told
     assert "message 1 of" not in told
+
+
+def test_scans_and_reports_are_secrets_of_their_workspace(conversation_ids):
+    scan, report_id = request(), IntegrityChecker.from_settings().run().report_id
+    stranger = IntegrityChecker.from_settings(Scope(a_workspace("another").pk))
+
+    for read in (
+        lambda: stranger.get_scan(scan_id=scan.scan_id),
+        lambda: stranger.get_report(report_id=report_id),
+        lambda: stranger.list_reports(before_report=report_id),
+    ):
+        with pytest.raises(NotFound):
+            read()
 
 
 def test_findings_of_a_report_come_in_pages(conversation_ids):

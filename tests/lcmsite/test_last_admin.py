@@ -28,8 +28,9 @@ def test_of_two_admins_who_put_each_other_out_at_once_one_stays(committed_db, le
             leave(ann, username="bob")
             second = threads.submit(closing_connections, lambda: leave(bob, username="ann"))
             assert not wait([second], timeout=0.3).done
-        with pytest.raises(Conflict, match="the only admin"):
+        with pytest.raises(Conflict, match="the only admin") as refusal:
             second.result(timeout=30)
+    assert refusal.value.code == "last_admin"
 
     roles = {member.username: member.role for member in users.list_members(by_operator)}
     assert roles["ann"] is Role.ADMIN and roles.get("bob") is not Role.ADMIN

@@ -11,7 +11,7 @@ from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import LargeFileRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_workspace
-from tests.lcmsite.dashboard.visiting import as_part, older_in, page_of, shown_links
+from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, older_in, page_of, shown_links
 
 pytestmark = pytest.mark.django_db
 
@@ -85,6 +85,18 @@ def test_from_a_file_a_link_leads_to_the_message_that_needs_it(reader):
     [link] = [each for each in shown_links(page) if each.endswith(f"?id=msg_{stored.message_id}")]
 
     assert "see there" in reader.get(link, follow=True).content.decode()
+
+
+def test_a_download_is_the_bytes_and_never_a_page_of_this_site(reader):
+    content = f"{HOSTILE}\n".encode() * 10
+    file = a_file(content, file_name="../evil.html", mime_type="text/html")
+
+    answer = reader.get(f"/w/default/files/{file.file_id}/download/")
+
+    assert b"".join(answer) == content
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"] == "attachment; filename*=UTF-8''evil.html"
+    assert answer["X-Content-Type-Options"] == "nosniff"
 
 
 def test_a_file_whose_bytes_were_lost_is_described_all_the_same(reader, settings):

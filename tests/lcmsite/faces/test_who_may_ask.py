@@ -156,3 +156,9 @@ def test_who_may_have_it_streamed(world, nobody_at_all, strangers, our_own, name
     assert {who: status(key) for who, key in nobody_at_all.items()} == dict.fromkeys(nobody_at_all, 401)
     assert {scope: status(key) for scope, key in strangers.items()} == dict.fromkeys(LADDER, 404)
     assert {scope: status(key) for scope, key in our_own.items()} == dict.fromkeys(LADDER, 200)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["", "v1/nothing/", "v2/"])
+def test_of_a_path_that_there_is_not_anybody_is_told_so(path):
+    assert Client().get(f"/api/{path}").status_code == 404
