@@ -15,6 +15,7 @@ from compaction.background.jobs import has_open_job
 from compaction.models import CompactionRun
 from compaction.run import Made, Run
 from compaction.sources import (
+    current_sources,
     has_text_left,
     is_erased,
     outdated_summaries,
@@ -63,7 +64,8 @@ def redo(run: Run) -> Outcome:
             if made is Lack.UNAVAILABLE:
                 break
             continue
-        if not only_waiting and _has_same_text(summary_id, made[-1]):
+        last = made[-1].summary
+        if not only_waiting and last.is_degraded and last.content == text_of(summary_id):
             # The texts were rejected again: a new row with the same text would gain nothing.
             continue
         run.write(made, instead_of_tokens=tokens)
@@ -71,11 +73,6 @@ def redo(run: Run) -> Outcome:
         run.details = _details_of(waiting, lack, run)
         return Outcome.UNAVAILABLE
     return run.outcome_when_done
-
-
-def _has_same_text(summary_id: str, made: Made) -> bool:
-    """Whether the new summary is still degraded and has the same text."""
-    return made.summary.is_degraded and made.summary.content == text_of(summary_id)
 
 
 def waiting_for_a_model(now: datetime) -> Iterator[Conversation]:
@@ -128,13 +125,15 @@ def _read_summaries(run: Run, *, only_waiting: bool, outdated: Collection[str]) 
 def _make_again(run: Run, summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[Made] | Lack:
     """Regenerate a summary, sources first; return all new ones, or why one waits."""
     all_made: list[Made] = []
-    for source_id in sources_to_redo(summary_id, only_waiting=only_waiting, outdated=outdated):
+    # A source that it shares with a summary of another branch may have been superseded there.
+    source_ids = current_sources(summary_id)
+    for source_id in sources_to_redo(source_ids, only_waiting=only_waiting, outdated=outdated):
         below = _make_again(run, source_id, only_waiting=only_waiting, outdated=outdated)
         if isinstance(below, Lack):
             return below
         all_made += below
     instead = {made.summary.supersedes_id or "": made.summary for made in all_made}
-    sources = read_sources_replacing(summary_id, instead=instead, withheld=run.withheld)
+    sources = read_sources_replacing(summary_id, source_ids, instead=instead, withheld=run.withheld)
     target = run.policy.target_of(sum(run.store.tokens.count(text.text) for text in sources.texts), depth=sources.depth)
     made = run.make(sources, target_tokens=target, supersedes_id=summary_id)
     if made is None:

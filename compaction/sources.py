@@ -18,7 +18,7 @@ from compaction.summarizing.summarizer import Source, SourceMessage, SourceSumma
 from conversations import sql
 from conversations.cold_storage.cold_texts import ColdTexts, cold_texts
 from conversations.content import hashing
-from conversations.models import ContextItem, Quarantine, Summary, SummaryMessage, SummaryParent
+from conversations.models import ContextItem, Quarantine, Summary, SummaryMessage
 from conversations.types import NewSummary, Role, SummaryKind, SummaryRecord
 
 _STATEMENTS = sql.load("compaction/sources.sql")
@@ -34,7 +34,7 @@ def read_turns(conversation_id: int) -> list[str]:
     found = sql.rows(_STATEMENTS["newest_turns"], [_MOST_CHARACTERS, conversation_id, _MOST_TURNS])
     cold = cold_texts(block_id for _, _, block_id in found)
     return [
-        _searchable(text, message_id, block_id, cold)[:_MOST_CHARACTERS]
+        (text if block_id is None or cold is None else cold.message(block_id, message_id).content)[:_MOST_CHARACTERS]
         for text, message_id, block_id in reversed(found)
     ]
 
@@ -161,12 +161,16 @@ def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> Ch
     )
 
 
+def current_sources(summary_id: str) -> list[str]:
+    """Return the summaries that a summary was made from, in their current versions."""
+    return [source_id for (source_id,) in sql.rows(_STATEMENTS["current_sources"], [summary_id])]
+
+
 def read_sources_replacing(
-    summary_id: str, *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
+    summary_id: str, source_ids: Sequence[str], *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
 ) -> ChunkSources:
-    """Read the sources of a summary, some of them replaced by those in `instead`."""
+    """Read the messages of a summary and these summaries, or those in `instead`."""
     message_ids = list(SummaryMessage.objects.filter(summary_id=summary_id).values_list("message_id", flat=True))
-    source_ids = list(SummaryParent.objects.filter(summary_id=summary_id).values_list("source_id", flat=True))
     kept = _read_summaries([source_id for source_id in source_ids if source_id not in instead])
     made = [_of_summary(instead[source_id]) for source_id in source_ids if source_id in instead]
     return ChunkSources(_without(_read_messages(message_ids), withheld), [*_without(kept, withheld), *made])
@@ -186,11 +190,10 @@ def text_of(summary_id: str) -> str:
     return Summary.objects.values_list("content", flat=True).get(pk=summary_id)
 
 
-def sources_to_redo(summary_id: str, *, only_waiting: bool, outdated: Collection[str]) -> list[str]:
-    """Return the sources of this summary that must be regenerated: see `to_redo`."""
+def sources_to_redo(source_ids: Sequence[str], *, only_waiting: bool, outdated: Collection[str]) -> list[str]:
+    """Return those of the sources that must be regenerated: see `to_redo`."""
     wanted = to_redo("", only_waiting=only_waiting, outdated=outdated)
-    found = Summary.objects.filter(wanted, derived_links__summary_id=summary_id)
-    ordered = found.order_by("derived_links__ordinal").values_list("pk", "erased_by_id")
+    ordered = Summary.objects.filter(wanted, pk__in=source_ids).order_by("first_seq").values_list("pk", "erased_by_id")
     return [source_id for source_id, erased in ordered if erased is None or has_text_left(source_id)]
 
 
@@ -265,11 +268,6 @@ def _readable(
         found = cold.message(block_id, message_id)
         content, added = found.content, [(id, found.parts.get(id, {}).get("text_content")) for id, _ in added]
     return readable_source(without_added(content, [text for _, text in added if text]))
-
-
-def _searchable(content: str, message_id: int, block_id: int | None, cold: ColdTexts | None) -> str:
-    """Return a message's text, from its cold block if it has one."""
-    return content if block_id is None or cold is None else cold.message(block_id, message_id).content
 
 
 def _read_summaries(summary_ids: Sequence[str]) -> list[SourceRecord]:

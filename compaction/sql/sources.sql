@@ -53,3 +53,14 @@ SELECT EXISTS (
 -- name: context_cost
 -- The number of messages in the active context, and the tokens of all its items.
 SELECT count(message_id), coalesce(sum(token_count), 0)::bigint FROM context_items WHERE conversation_id = %s
+
+-- name: current_sources
+-- The summaries that a summary was made from, each in its current version, in order.
+WITH RECURSIVE line(ordinal, summary_id) AS (
+    SELECT ordinal, parent_summary_id FROM summary_parents WHERE summary_id = %s
+    UNION
+    SELECT line.ordinal, s.summary_id FROM line JOIN summaries s ON s.supersedes_id = line.summary_id
+)
+SELECT summary_id FROM line
+WHERE NOT EXISTS (SELECT FROM summaries newer WHERE newer.supersedes_id = line.summary_id)
+ORDER BY ordinal

@@ -10,15 +10,7 @@ from email.utils import formatdate
 import pytest
 
 from compaction.llm.client import ModelClient
-from compaction.llm.types import (
-    BadAnswer,
-    ContextLength,
-    ModelFailed,
-    Protocol,
-    RateLimited,
-    Refused,
-    Unreachable,
-)
+from compaction.llm.types import BadAnswer, ContextLength, ModelFailed, Protocol, RateLimited, Refused, Unreachable
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summarizer_chain import LanguageModelSummarizer
 from conversations.content.tokens import estimate

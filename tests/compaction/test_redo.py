@@ -8,14 +8,17 @@ from functools import partial
 import pytest
 
 from compaction.engine import CompactionEngine
+from compaction.hosts.branching import Branches
 from compaction.llm.types import ModelFailed, Refused, Unreachable
 from compaction.policy import CompactionPolicy
 from compaction.summarizing.output_checks import Refusal, Rejected
 from compaction.types import Outcome
 from conversations.models import ContextItem, Summary
+from integrity.checker import IntegrityChecker
 from retrieval.engine import RetrievalEngine
 from tests.compaction.model_settings import Model, asking_only
-from tests.factories import a_conversation
+from tests.factories import a_conversation, say
+from tests.integrity.breaking import found
 
 pytestmark = pytest.mark.django_db
 
@@ -111,3 +114,20 @@ def test_where_nothing_is_degraded_no_model_is_asked(engine, model):
 
     assert engine.redo(conversation_id=conversation_id).outcome is Outcome.NOTHING_TO_DO
     assert model.requests == []
+
+
+def test_a_source_that_two_branches_share_is_summarized_again_once(engine, model):
+    conversation_id = compacted_without_a_model(engine, model, 40)
+    rewind = partial(Branches.from_settings().move_head, conversation_id=conversation_id)
+    rewind(head_seq=shown(conversation_id)[0].last_seq - 1)
+    say(conversation_id, *[f"{LONG} another {n}" for n in range(30)])
+    model.failure = AWAY
+    engine.compact(conversation_id=conversation_id)
+    model.failure = None
+
+    engine.redo(conversation_id=conversation_id)
+    rewind(head_seq=40)
+    engine.redo(conversation_id=conversation_id)
+
+    assert not any(each.is_degraded for each in shown(conversation_id))
+    assert found(IntegrityChecker.from_settings().run(conversation_id=conversation_id)) == {}

@@ -15,9 +15,7 @@ plain_texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), m
 def json_of(strings: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | strings
     return st.recursive(
-        scalars,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3),
-        max_leaves=8,
+        scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3), max_leaves=8
     )
 
 

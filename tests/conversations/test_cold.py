@@ -240,8 +240,7 @@ def test_blocks_are_small_and_every_move_is_in_the_audit_log(conversation_id):
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["UPDATE cold_blocks SET packed = ''", "TRUNCATE cold_blocks CASCADE", "DELETE FROM cold_blocks"],
+    "statement", ["UPDATE cold_blocks SET packed = ''", "TRUNCATE cold_blocks CASCADE", "DELETE FROM cold_blocks"]
 )
 def test_the_database_gives_no_block_away_that_a_message_needs(conversation_id, statement):
     append(conversation_id, NewMessage(Role.USER, WORDS))

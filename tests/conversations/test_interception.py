@@ -181,10 +181,7 @@ def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
     (first,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
     quoted = read(first.message_id).content
 
-    (second,) = append(
-        conversation_id,
-        NewMessage(Role.ASSISTANT, f"You gave me {quoted}"),
-    ).messages
+    (second,) = append(conversation_id, NewMessage(Role.ASSISTANT, f"You gave me {quoted}")).messages
     (third,) = append(
         conversation_id,
         NewMessage(

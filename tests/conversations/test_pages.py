@@ -102,11 +102,7 @@ def test_any_other_list_ends_by_its_bytes_as_it_is_written():
 def test_the_slots_of_a_long_context_come_in_pages():
     conversation = a_conversation(*map(str, range(25)))
 
-    pages = all_pages(
-        Api(an_api_key()),
-        f"conversations/{conversation.conversation_id}/context-items/",
-        limit=10,
-    )
+    pages = all_pages(Api(an_api_key()), f"conversations/{conversation.conversation_id}/context-items/", limit=10)
 
     assert [len(page) for page in pages] == [10, 10, 5]
     assert [each["ordinal"] for page in pages for each in page] == list(range(1, 26))

@@ -24,10 +24,7 @@ WRITERS = 8
 # Between two appends a writer of the short one pauses long enough for the others, and for whatever else is tested.
 @pytest.mark.parametrize(
     ("seconds", "pause", "conversations"),
-    [
-        pytest.param(10, 0.05, 4, marks=pytest.mark.thorough),
-        pytest.param(60, 0.01, 1, marks=pytest.mark.slow),
-    ],
+    [pytest.param(10, 0.05, 4, marks=pytest.mark.thorough), pytest.param(60, 0.01, 1, marks=pytest.mark.slow)],
 )
 @pytest.mark.timeout(600)
 def test_eight_writers_and_two_workers_lose_nothing_and_tear_nothing(

@@ -15,14 +15,7 @@ from conversations.models import AuditEntry, Conversation, Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.connections import connect
 from tests.conversations.ledger.forging import Objects, bytes_of, changed
-from tests.conversations.ledger.ledgers import (
-    another_database,
-    exported,
-    imported,
-    objects_in,
-    the_ledgers,
-    verified,
-)
+from tests.conversations.ledger.ledgers import another_database, exported, imported, objects_in, the_ledgers, verified
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.flows.processes import start
 
