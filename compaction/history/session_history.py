@@ -32,13 +32,7 @@ from compaction.history.history_renewal import (
 )
 from compaction.history.history_sources import sources_of_conversation, sources_of_members, withheld_sessions
 from compaction.history.models import HistoryJob, SessionSummary
-from compaction.history.types import (
-    HistoryJobRecord,
-    HistoryKind,
-    HistoryReason,
-    RedoneHistory,
-    SessionSummaryResult,
-)
+from compaction.history.types import HistoryJobRecord, HistoryKind, HistoryReason, RedoneHistory, SessionSummaryResult
 from compaction.policy import CompactionPolicy, HistoryPolicy
 from compaction.run import compaction_lock
 from compaction.sources import withheld_items

@@ -129,7 +129,8 @@ class CompactionPlans:
         if not waiting.exists():
             return
         try:
-            self.execute_plan(plan_id=plan_id)
+            if self.execute_plan(plan_id=plan_id).outcome is Outcome.DISABLED:
+                waiting.update(refusal=Outcome.DISABLED)
         except ConversationBusy:
             _wake(plan_id, BUSY_DELAY_SECONDS)
         except Conflict as refusal:

@@ -42,11 +42,8 @@ def test_what_compaction_took_out_of_contexts_is_saved_by_runs_of_the_last_hours
     assert told.active_tokens == result.tokens_after
     assert told.tokens_saved == told.total_tokens - told.active_tokens
     [ran] = told.runs
-    assert (ran.outcome, ran.runs, ran.tokens_freed) == (
-        Outcome.COMPACTED,
-        1,
-        result.tokens_before - result.tokens_after,
-    )
+    assert (ran.outcome, ran.runs) == (Outcome.COMPACTED, 1)
+    assert ran.tokens_freed == result.tokens_before - result.tokens_after
     assert told.since <= ran.hour <= timezone.now()
     CompactionRun.objects.update(started_at=timezone.now() - timedelta(hours=30))
     assert not activity_of().activity().runs
@@ -60,9 +57,8 @@ def test_a_conversation_is_under_pressure_by_its_own_settings():
     told = activity_of().activity()
 
     assert told.under_pressure == 1
-    assert [(each.conversation_id, each.title, each.trigger) for each in told.pressed] == [
-        (pressed, "Full", "messages")
-    ]
+    assert [(each.conversation_id, each.trigger) for each in told.pressed] == [(pressed, "messages")]
+    assert told.pressed[0].title == "Full"
 
 
 def test_jobs_wait_are_at_work_or_were_given_up():

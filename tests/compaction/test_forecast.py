@@ -38,9 +38,7 @@ def test_messages_become_leaf_summaries_first_and_those_a_condensed_one():
     steps = [planned.step for planned in forecast(slots, POLICY).steps]
 
     assert [(step.number, step.kind, step.depth) for step in steps] == [
-        (1, SummaryKind.LEAF, 0),
-        (2, SummaryKind.LEAF, 0),
-        (3, SummaryKind.LEAF, 0),
+        *((number, SummaryKind.LEAF, 0) for number in (1, 2, 3)),
         (4, SummaryKind.CONDENSED, 1),
     ]
     assert [(step.first_seq, step.last_seq) for step in steps] == [(1, 4), (5, 8), (9, 12), (1, 12)]

@@ -73,3 +73,12 @@ def test_what_cannot_be_done_is_said_in_the_plan_and_can_be_asked_again(plans):
     assert plans.get_plan(plan_id=plan_id).refusal == "plan_outdated"
     assert not CompactionPlan.objects.waiting().exists()
     assert plans.request_execution(plan_id=plan_id).refusal == ""
+
+
+def test_a_plan_made_while_compaction_is_off_waits_for_nothing(plans):
+    plan_id = plans.plan(conversation_id=a_conversation(overrides={"enabled": False}).conversation_id).plan_id
+    plans.request_execution(plan_id=plan_id)
+
+    plans.execute_queued(plan_id=plan_id)
+
+    assert plans.get_plan(plan_id=plan_id).refusal == "disabled"

@@ -172,10 +172,8 @@ def test_the_sweep_finds_conversations_that_are_quiet_and_have_something_new():
 
     worker.sweep()
     worker.sweep()
-    assert {(job.conversation_id, job.reason) for job in HistoryJob.objects.all()} == {
-        (first.conversation_id, "quiet"),
-        (second.conversation_id, "quiet"),
-    }
+    asked = {(job.conversation_id, job.reason) for job in HistoryJob.objects.all()}
+    assert asked == {(each.conversation_id, "quiet") for each in (first, second)}
     work_off()
     assert {each.conversation_id for each in current(0)} == {first.conversation_id, second.conversation_id}
 
