@@ -173,10 +173,10 @@ class Branches:
                 f"at_seq: the path to message {last} has {count:,} messages, and a fork copies at most {MOST_COPIED:,}."
                 " Fork at an earlier message."
             )
-        store.open_conversation(session_id=session_id, parent_session_id=source.session_id, parent_link=ParentLink.FORK)
         messages = map(_copy, _messages(source, last))
         while batch := list(islice(messages, COPIED_AT_ONCE)):
             store.append_messages(conversation_id=fork.conversation_id, messages=batch)
+        store.open_conversation(session_id=session_id, parent_session_id=source.session_id, parent_link=ParentLink.FORK)
         AuditLog(store.scope).record(
             Act.FORK, conversation_id=fork.conversation_id, target=f"conv_{fork.conversation_id}", detail=detail
         )

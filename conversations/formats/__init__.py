@@ -71,11 +71,7 @@ READERS: Mapping[str, Callable[[Row], NewMessage]] = {
     Format.OPENAI_RESPONSES: openai_responses.from_openai_responses,
     Format.ANTHROPIC: anthropic.from_anthropic,
 }
-_VENDORS = {
-    Format.OPENAI_CHAT: openai_chat,
-    Format.OPENAI_RESPONSES: openai_responses,
-    Format.ANTHROPIC: anthropic,
-}
+_VENDORS = {Format.OPENAI_CHAT: openai_chat, Format.OPENAI_RESPONSES: openai_responses, Format.ANTHROPIC: anthropic}
 _KEY = "idempotency_key"
 # LCM's fields of a message that no vendor's format has, with the types of their values: a time as a number, for
 # example, is the vendor's own. The neutral format has all of these fields but the first.

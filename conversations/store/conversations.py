@@ -17,7 +17,7 @@ from conversations.audit import Act, AuditLog
 from conversations.content.flattening import require_metadata
 from conversations.content.lossless_values import MOST_LEVELS, as_json, is_plain, is_storable, require_names
 from conversations.errors import Conflict, Invalid, NotFound
-from conversations.models import Conversation, Project
+from conversations.models import Conversation, Project, Workspace
 from conversations.models.columns import record_of
 from conversations.policy import check_overrides
 from conversations.sql import array, first_row
@@ -251,12 +251,14 @@ def _place(
     # The row is locked, so that one of two callers with different values is refused.
     held = Conversation.objects.select_for_update(no_key=True, of=("self",)).select_related("project", "parent")
     now = held.get(pk=conversation.pk)
+    before = now.project_id, now.parent_id
     if project is not None:
         _set_project(now, project)
     if parent_session_id is not None:
         _set_parent(now, parent_session_id, parent_link)
-    _save_change(now, "project", "parent", "parent_link")
-    conversation.refresh_from_db()
+    if (now.project_id, now.parent_id) != before:
+        _save_change(now, "project", "parent", "parent_link")
+        conversation.refresh_from_db()
 
 
 def _set_project(conversation: Conversation, name: str) -> None:
@@ -270,6 +272,8 @@ def _set_project(conversation: Conversation, name: str) -> None:
 
 
 def _set_parent(conversation: Conversation, session_id: str, given: ParentLink | None) -> None:
+    # One at a time in a workspace: two conversations could become the parents of each other.
+    Workspace.objects.select_for_update(no_key=True).get(pk=conversation.workspace_id)
     link = ParentLink(given or conversation.parent_link or ParentLink.SUBAGENT)
     parent = Conversation.objects.filter(workspace_id=conversation.workspace_id, session_id=session_id).first()
     if parent is None:
@@ -277,8 +281,10 @@ def _set_parent(conversation: Conversation, session_id: str, given: ParentLink |
     if conversation.parent_id is not None and (conversation.parent_id, conversation.parent_link) != (parent.pk, link):
         raise Conflict("This conversation already has another parent. Omit `parent_session_id`.", code="other_parent")
     above: Conversation | None = parent
-    while above is not None:
-        if above.pk == conversation.pk:
-            raise Invalid("A conversation cannot be its own parent, directly or through others.")
+    line: set[int] = set()
+    while above is not None and above.pk not in line:
+        line.add(above.pk)
         above = above.parent
+    if conversation.pk in line:
+        raise Invalid("A conversation cannot be its own parent, directly or through others.")
     conversation.parent, conversation.parent_link = parent, link

@@ -93,12 +93,7 @@ def messages_after(
 
     Returns an empty list if the conversation is not in the workspace. `workspace_id` None means any workspace.
     """
-    values = {
-        "conversation_id": conversation_id,
-        "workspace_id": workspace_id,
-        "after_seq": after_seq,
-        "limit": limit,
-    }
+    values = {"conversation_id": conversation_id, "workspace_id": workspace_id, "after_seq": after_seq, "limit": limit}
     return until_settled(lambda: _read(rows(_MESSAGES["messages_after"], values, binary=True)))
 
 

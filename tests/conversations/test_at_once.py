@@ -115,6 +115,18 @@ def test_callers_at_once_open_one_conversation(committed_db):
     assert len(set(told)) == 1
 
 
+def test_of_two_that_would_be_parents_of_each_other_one_is_refused(committed_db):
+    def have_a_parent(caller: int) -> int | None:
+        try:
+            return a_store().open_conversation(session_id=pair[caller], parent_session_id=pair[1 - caller]).parent_id
+        except Invalid:
+            return None
+
+    for number in range(10):
+        pair = [a_conversation(session_id=f"{number} {each}").session_id for each in range(2)]
+        assert None in at_once(have_a_parent, workers=2)
+
+
 def test_adders_of_parts_at_once_get_ordinals_of_their_own(committed_db):
     conversation_id = a_conversation("hello").conversation_id
     (message_id,) = message_ids(conversation_id)

@@ -28,7 +28,9 @@ def test_a_project_may_be_given_later_and_never_changed():
     store = a_store()
     store.open_conversation(session_id="one")
 
-    assert store.open_conversation(session_id="one", project="harbour").project == "harbour"
+    placed, again = (store.open_conversation(session_id="one", project="harbour") for _ in range(2))
+
+    assert (again.project, again.updated_at) == ("harbour", placed.updated_at)
     with pytest.raises(Conflict) as refusal:
         store.open_conversation(session_id="one", project="boats")
     assert refusal.value.code == "other_project"

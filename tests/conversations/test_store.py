@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Summary
-from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
+from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import assert_counters_are_recounts, message_ids, recounted, shown
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.summaries import a_new_summary, a_summary_of
@@ -134,11 +134,7 @@ def test_a_summary_stands_where_its_first_source_stood_and_the_counters_follow()
     assert (counters.active_messages, counters.message_count) == (2, 5)
     assert counters.active_tokens == 5 + 7 + 5
     items = a_store().get_context_items(conversation_id=conversation_id)
-    assert [item.item_type for item in items] == [
-        ContextItemType.MESSAGE,
-        ContextItemType.SUMMARY,
-        ContextItemType.MESSAGE,
-    ]
+    assert [item.item_type for item in items] == ["message", "summary", "message"]
 
 
 def rows_read(table: str) -> int:
