@@ -37,12 +37,14 @@ WHERE f.conversation_id = %(id)s AND f.erased_by_id IS NULL
 ORDER BY f.file_id
 
 -- name: outputs_of_map_runs
--- The files that map runs wrote from these files or from each other; whether each belongs to this conversation.
+-- The files that map runs wrote from these files or from each other; whether each belongs to this conversation. A run
+-- whose failed items were retried has written its files several times; its events name all of them.
 WITH RECURSIVE made(file_id) AS (
     SELECT unnest(%(files)s::text[])
     UNION
-    SELECT written.file_id FROM made JOIN map_runs r ON r.input_file_id = made.file_id,
-    LATERAL (VALUES (r.output_file_id), (r.failures_file_id)) AS written(file_id)
+    SELECT written.file_id FROM made JOIN map_runs r ON r.input_file_id = made.file_id
+    JOIN map_events e ON e.run_id = r.run_id AND e.event = 'finished',
+    LATERAL (VALUES (e.details ->> 'output_file_id'), (e.details ->> 'failures_file_id')) AS written(file_id)
     WHERE written.file_id IS NOT NULL
 )
 SELECT f.file_id, f.conversation_id = %(id)s FROM made JOIN large_files f USING (file_id)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import structlog
 from django.db import transaction
 from django.utils import timezone
 
 from conversations.errors import LcmError
-from conversations.files.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService, remove_bytes_unless_needed
 from conversations.humanize import counted
 from conversations.models import LargeFile
 from conversations.store.messages import MessageStore
@@ -37,6 +38,7 @@ def finish_if_over(run_id: str, *, actor: str) -> None:
     run = MapRun.objects.select_related("conversation", "input_file__conversation").get(pk=run_id)
     if not _is_over(run):
         return
+    files = LargeFileService.from_settings()
     retries = run.events.filter(event=MapEventKind.RETRIED).count()
     done = run.items.filter(state=WorkState.DONE).count()
     failed = run.items.filter(state=WorkState.FAILED).count()
@@ -44,10 +46,12 @@ def finish_if_over(run_id: str, *, actor: str) -> None:
     failures = _bytes_kept(run, WorkState.FAILED, _failure_line, f"{run_id}-failures") if failed else None
     with transaction.atomic():
         run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        # Another worker may have finished the run meanwhile, or failed items may have been retried and ended again.
+        # Meanwhile it may have been finished or erased, or failed items may have been retried and ended again.
         if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
+            for file in filter(None, (output, failures)):
+                # An erasure cannot find bytes without a row.
+                transaction.on_commit(partial(remove_bytes_unless_needed, files.storage, file.storage_uri))
             return
-        files = LargeFileService.from_settings()
         run.output_file = files.describe(output) if output else None
         run.failures_file = files.describe(failures) if failures else None
         run.state = MapState.COMPLETED if done else MapState.FAILED

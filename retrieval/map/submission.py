@@ -104,7 +104,10 @@ class MapSubmission(Scoped):
             Conversation.objects.select_for_update(no_key=True).get(pk=conversation.pk)
             if (same := _same_run(run)) is not None:
                 return same
-            run.input_file = kept if file else LargeFileService.from_settings(self.scope).describe(kept)
+            # The lock of the file: an erasure waits, and then finds the run.
+            held = LargeFile.objects.filter(erased_by=None).select_for_update(no_key=True)
+            found = self.scope.find(held, "file", kept.pk, file_id=kept.pk) if file else None
+            run.input_file = found or LargeFileService.from_settings(self.scope).describe(kept)
             run.save(force_insert=True)
             for first in range(0, len(texts), _BATCH):
                 MapItem.objects.bulk_create(_items(run, texts[first : first + _BATCH], first))
