@@ -177,17 +177,12 @@ class MapWorker:
     def _record_ended(self, calls: Calls, ended: Iterable[Future[Reply | ModelFailed]]) -> None:
         """Record the results of calls; keep them during a database outage."""
         for call in ended:
-            # A call also uses the database, for spending limits and breakers. If that failed, the call has no result.
-            failure: BaseException | None = call.exception()
-            if not isinstance(failure, Error):
-                try:
-                    self._record(calls[call], call.result())
-                except Error as refusal:
-                    if _is_outage(refusal):
-                        raise
-                    # This is no outage, so a second attempt would fail in the same way.
-                    failure = refusal
-            if failure is not None:
+            try:
+                self._record(calls[call], call.result())
+            except Exception as failure:
+                # A call also uses the database, for spending limits and breakers. If that failed, there is no result.
+                if isinstance(failure, Error) and _is_outage(failure) and call.exception() is None:
+                    raise
                 # The item is claimed again when its lease has ended. The other items are not affected.
                 logger.error("result_not_recorded", row=calls[call].row.pk, error=type(failure).__name__)
             del calls[call]

@@ -131,6 +131,8 @@ class SchemaCheck:
             found = list(islice(self._validator.iter_errors(value), MOST_ERRORS))
         except (TooMuchWork, RecursionError):
             return ["$: this value takes too many steps or regular expressions of the schema to check"]
+        except (Unresolvable, OverflowError):
+            return ["$: a number here is too large for the schema, or a $ref below an $id of the schema leads nowhere"]
         return [f"{error.json_path}: {error.message}"[:MOST_ERROR_CHARACTERS] for error in found]
 
     @cached_property
@@ -241,10 +243,8 @@ def _require_own_references(part: Mapping[str, Any]) -> None:
 def _require_places(schema: Mapping[str, Any]) -> None:
     """Raise Invalid for a reference to a part that the schema does not have."""
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(dict(schema)))
-    for _, part in _parts(schema, 1):
-        reference = part.get("$ref")
-        # If there is an `$id`, references are relative to it. A wrong one is then found only when it is followed.
-        if isinstance(reference, str) and "$id" not in schema:
+    for reference in (part.get(name) for _, part in _parts(schema, 1) for name in _REFERENCES):
+        if isinstance(reference, str):
             try:
                 resolver.lookup(reference)
             except Unresolvable:

@@ -310,12 +310,11 @@ def timing_out(cursor):
         (raising(DataError), "running", 7),
         (only_reading, "completed", 8),
         (timing_out, "running", 7),
+        (raising(RuntimeError), "running", 7),
     ],
-    ids=["outage", "error", "read-only", "timeout"],
+    ids=["outage", "error", "read-only", "timeout", "other"],
 )
-def test_an_error_of_the_database_loses_no_answer_of_other_calls(
-    operator, work, vendor, monkeypatch, fault, state, done
-):
+def test_an_error_loses_no_answer_of_other_calls(operator, work, vendor, monkeypatch, fault, state, done):
     run = a_run(operator, 8)
     complete, faults = ItemLease.complete, [fault]
 

@@ -37,8 +37,7 @@ def test_a_remote_reference_is_refused_and_never_fetched(fetched):
         with pytest.raises(Invalid):
             checked_schema(schema)
         # As if it had got past the check.
-        with pytest.raises(Exception, match=r".*"):
-            SchemaCheck(schema).errors([1])
+        assert SchemaCheck(schema).errors([1])
     checked_schema({"$id": address, "type": "object"})
 
     assert paths == []
@@ -89,6 +88,8 @@ def nested(levels):
         {"pattern": "(?x-i:(a+)#c\n*)z"},
         {"pattern": "["},
         {"patternProperties": {"(x+)+": {}}},
+        {"$id": "https://x.example/s", "items": {"$ref": "#/$defs/none"}},
+        {"items": {"$dynamicRef": "#none"}},
         {"const": float("nan")},
     ],
     ids=lambda schema: str(schema)[:40],
@@ -112,6 +113,8 @@ def test_a_schema_that_cannot_be_checked_safely_is_refused(schema, monkeypatch):
         ({"prefixItems": [{"const": 1}], "items": False}, [1], [1, 2]),
         ({"patternProperties": {"^n": {"type": "number"}}}, {"n1": 1, "x": "y"}, {"n1": "1"}),
         ({"enum": ["a", None]}, None, "b"),
+        ({"$id": "https://x.example/s", "$defs": {"n": {"multipleOf": 0.5}}, "$ref": "#/$defs/n"}, 1.5, 10**310),
+        ({"items": {"$id": "https://x.example/s", "$ref": "#/$defs/n"}, "$defs": {"n": {}}}, [], [1]),
         ({"pattern": r"^-?\d+(\.\d+)?$"}, "-1.5", "1."),
         ({"pattern": r"^(low|middle|high)-[*+?]{4}\*\*\?$"}, "low-*+?***?", "low"),
         ({"pattern": r"^(?i:x) (?-x:y)(?P<x>z)"}, "X yz", "Xyz"),
