@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from conversations.content.lossless_values import is_deeper
@@ -102,7 +103,8 @@ def checked_items(texts: Iterable[str], *, noun: str) -> list[str]:
 def _elements(text: str) -> list[str] | None:
     """The exact texts of the elements of a JSON array; None if it is not an array."""
     try:
-        return list(_scan(text))
+        # One more than allowed suffices for the refusal; the file may have millions.
+        return list(islice(_scan(text), MOST_ITEMS + 1))
     except (ValueError, RecursionError):
         return None
 

@@ -28,6 +28,8 @@ from retrieval.map.types import MapEventKind, MapKind
 
 MOST_PROMPT_CHARACTERS = 100_000
 MOST_TERM_CHARACTERS = 10_000
+# The maximum length of the prompt with the longest item in all of its places.
+MOST_FILLED_CHARACTERS = 10_000_000
 MOST_CONCURRENCY = 64
 MOST_ATTEMPTS = 10
 MOST_TIMEOUT_SECONDS = 600
@@ -87,6 +89,10 @@ class MapSubmission(Scoped):
             Grants.from_settings(self.scope).usable(grant_id=run.grant_id)
         conversation, file = self._places(run.conversation_id, input_file_id)
         texts = self._texts(items, file)
+        if len(run.prompt) + run.prompt.count(PLACE) * max(map(len, texts)) > MOST_FILLED_CHARACTERS:
+            raise TooLarge(
+                f"The prompt with its longest item is too large; write {PLACE} fewer times, or split the item."
+            )
         if run.parent_run_id is not None:
             self.scope.find(MapRun.objects.all(), "map run", run.parent_run_id, run_id=run.parent_run_id)
         run.run_id = f"map_{secrets.token_hex(8)}"
