@@ -114,7 +114,7 @@ class Quarantines(Scoped):
         if found is None:
             raise Invalid(f"{id[:80]!r} is not the id of a message, summary, part or file.")
         match found["kind"]:
-            case "msg" if found["rest"].isdecimal():
+            case "msg" if found["rest"].isdecimal() and not found["rest"].startswith("0"):
                 return self.scope.message(int(found["rest"])).conversation_id
             case "sum":
                 return self.scope.summary(id).conversation_id

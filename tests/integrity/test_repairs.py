@@ -19,11 +19,13 @@ from integrity.repairs.quarantines import Quarantines
 from integrity.repairs.repair_operation import Operation, Values
 from integrity.repairs.repair_planning import Step
 from integrity.repairs.repair_plans import OPERATIONS
+from integrity.retention.erasure import Erasures
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from tests.compacting import another_session_compacts
 from tests.factories import a_workspace, say
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, checked
 from tests.integrity.breaks import BREAKS
+from tests.integrity.erasing import erased
 from tests.integrity.repairing import (
     ADMIN,
     a_ledger,
@@ -113,10 +115,11 @@ def test_a_repair_waits_for_no_compaction(conversation, plan):
         Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
 
 
-def test_what_has_changed_since_is_not_undone(conversation):
+@pytest.mark.parametrize("change", [lambda id: say(id, "more"), lambda id: erased(Erasures.from_settings(ADMIN), id)])
+def test_what_has_changed_since_is_not_undone(conversation, change):
     BREAKS["a message that is missing from the context"](conversation)
     plan = applied(a_plan())
-    say(conversation.id, "more")
+    change(conversation.id)
     before = everything()
 
     with pytest.raises(RepairOvertaken):
@@ -233,13 +236,13 @@ def test_every_kind_of_thing_can_be_withheld_and_released_once(conversation, qua
     ("error", "ids"),
     [
         (Invalid, ("run_1", "msg_", "msg_1; DROP", "")),
-        (NotFound, ("msg_999999999", "sum_0", "part_0", "file_0", "msg_x")),
+        (NotFound, ("msg_999999999", "sum_0", "part_0", "file_0", "msg_x", "msg_0{}")),
     ],
 )
 def test_what_is_no_such_thing_cannot_be_withheld(conversation, quarantines, error, ids):
     for id in ids:
         with pytest.raises(error):
-            quarantines.quarantine(id=id, reason="why")
+            quarantines.quarantine(id=id.format(conversation.message_ids[30]), reason="why")
 
 
 def test_a_stranger_withholds_and_releases_nothing(conversation, quarantines):
