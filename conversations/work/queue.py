@@ -243,6 +243,10 @@ class WorkQueue(Generic[Row]):
         return min(self.longest_backoff_seconds, self.first_backoff_seconds * 2.0**attempts)
 
 
+def no_wake_up(row_id: int, delay_seconds: float) -> None:
+    """Do nothing for a single row: a worker is woken for all rows together."""
+
+
 def _from_now(seconds: float) -> Combinable:
     """Return a time relative to the database's clock, which all workers share."""
     return Now() + timedelta(seconds=seconds)

@@ -14,7 +14,7 @@ from conversations.models import Conversation
 from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
-from retrieval.expansion.expand import MORE, page_cap
+from retrieval.expansion.expand import BEGINNING, MORE, page_cap
 from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, opening
 from retrieval.history.types import HistoryItem, SessionExpansion
@@ -25,7 +25,6 @@ _SQL = load("retrieval/history/expansion.sql")
 _BELOW_SESSION = opening(_SQL["below_session"], roots=_SQL["roots_of_session"], own_links=_SQL["messages_of_session"])
 _KINDS = tuple(HistoryKind)
 _MISMATCH = "This is not a cursor that expand_session gave for the same arguments, or it was changed"
-_FIRST = Key(0, -(2**31))
 
 
 class PastKey(NamedTuple):
@@ -42,7 +41,7 @@ class PastKey(NamedTuple):
     @property
     def below(self) -> Key:
         """The sort key within the items below the session of this step."""
-        return _FIRST if self.seq < 0 else Key(*self[1:])
+        return BEGINNING.key if self.seq < 0 else Key(*self[1:])
 
 
 class Root(NamedTuple):
@@ -139,7 +138,7 @@ def _entries(
         if step > 0 and start <= key:
             yield PastEntry(key, node.token_count, node)
         if node.depth == 0 and node.level < depth:
-            begins = start.below if step == start.step else _FIRST
+            begins = start.below if step == start.step else BEGINNING.key
             outline = _outline(node, depth=depth - node.level, include_messages=include_messages)
             for entry in outline.entries(start=begins, cap=cap):
                 yield PastEntry(PastKey(step, *entry.key), entry.tokens, node, entry)

@@ -64,24 +64,13 @@ def record_event(
     )
 
 
-def event_hash(
-    *,
-    previous_hash: bytes,
-    run_id: str,
-    seq: int,
-    at: datetime,
-    actor: str,
-    event: str,
-    position: int | None,
-    input_hash: bytes,
-    output_hash: bytes,
-    details: Mapping[str, Any],
-) -> bytes:
-    """Compute the hash of an event from its columns, like the database trigger."""
-    place = "" if position is None else str(position)
-    hashes = (input_hash.hex(), output_hash.hex())
-    lines = (run_id, str(seq), _hashed_time(at), actor, event, place, *hashes, json.dumps(details))
-    return hashlib.sha256(previous_hash + "\n".join(lines).encode()).digest()
+def event_hash(event: Mapping[str, Any]) -> str:
+    """Compute the hash of an exported event, like the database trigger."""
+    at = _hashed_time(datetime.fromisoformat(event["at"]))
+    place = "" if event["position"] is None else str(event["position"])
+    previous, *hashes = (bytes.fromhex(event[name]) for name in ("previous_hash", "input_hash", "output_hash"))
+    lines = (event["run_id"], str(event["seq"]), at, event["actor"], event["event"], place, *(h.hex() for h in hashes))
+    return hashlib.sha256(previous + "\n".join((*lines, json.dumps(event["details"]))).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -163,25 +152,13 @@ class _Reading:
             event = json.loads(line)
             if wrong_types := [name for name, types in _TYPES.items() if type(event[name]) not in types]:
                 raise TypeError(", ".join(wrong_types))
-            at = datetime.fromisoformat(event["at"])
-            sealed = event_hash(
-                previous_hash=bytes.fromhex(event["previous_hash"]),
-                run_id=event["run_id"],
-                seq=event["seq"],
-                at=at,
-                actor=event["actor"],
-                event=event["event"],
-                position=event["position"],
-                input_hash=bytes.fromhex(event["input_hash"]),
-                output_hash=bytes.fromhex(event["output_hash"]),
-                details=event["details"],
-            )
+            sealed = event_hash(event)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as wrong:
             self.add(number, "unreadable", f"is no event: {type(wrong).__name__}")
             return
         chain = self.chains.setdefault(event["run_id"], _Chain())
         self._compare(number, chain, event)
-        if event["hash"] != sealed.hex():
+        if event["hash"] != sealed:
             self.add(number, "hash_differs", f"event {event['seq']} does not have the hash of its fields")
         chain.seq, chain.head = event["seq"], event["hash"]
         self.missing.discard(event["hash"])

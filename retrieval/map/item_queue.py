@@ -22,7 +22,7 @@ from conversations.content.lossless_values import storable
 from conversations.store.pages import MOST_PAGE_BYTES
 from conversations.store.withheld import is_quarantined
 from conversations.work import queue
-from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState
+from conversations.work.queue import MAX_ATTEMPTS, Lease, WorkQueue, WorkState, no_wake_up
 from retrieval.map.event_log import record_event
 from retrieval.map.item_prompt import PLACE
 from retrieval.map.models import MapItem, MapRun
@@ -39,10 +39,6 @@ STATEMENTS = sql.load("retrieval/map/statements.sql")
 def wake_workers(delay_seconds: float = 0.0) -> None:
     """Wake a worker for map runs after a delay."""
     queue.wake("retrieval.tasks.work_on_map_runs", delay_seconds=delay_seconds)
-
-
-def _no_wake_up(item_id: int, delay_seconds: float) -> None:
-    """Do nothing for a single item: `wake_workers` wakes a worker for all items."""
 
 
 class ItemLease(Lease[MapItem]):
@@ -127,7 +123,7 @@ def queue_of(run_id: str) -> WorkQueue[MapItem]:
     """The work queue of one run's items."""
     return WorkQueue(
         rows=partial(MapItem.objects.filter, run_id=run_id),
-        wake=_no_wake_up,
+        wake=no_wake_up,
         first_backoff_seconds=1.0,
         longest_backoff_seconds=300.0,
         lease_type=ItemLease,
@@ -137,7 +133,7 @@ def queue_of(run_id: str) -> WorkQueue[MapItem]:
 def limit_waits() -> None:
     """Shorten waits of items for language models; see `WorkQueue.limit_waits`."""
     rows = partial(MapItem.objects.filter, run__kind=MapKind.LLM)
-    WorkQueue(rows, _no_wake_up, 1.0, LONGEST_RETRY_AFTER_SECONDS).limit_waits()
+    WorkQueue(rows, no_wake_up, 1.0, LONGEST_RETRY_AFTER_SECONDS).limit_waits()
 
 
 def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:

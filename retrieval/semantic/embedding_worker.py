@@ -21,7 +21,7 @@ from compaction.llm.embeddings import MOST_TEXTS, EmbedderPolicy, EmbeddingClien
 from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from compaction.llm.types import BadAnswer, ContextLength, Denied, ModelFailed, Refused
 from conversations.sql import array, rows, texts
-from conversations.work.queue import Lease, LeaseLost, WorkQueue
+from conversations.work.queue import Lease, LeaseLost, WorkQueue, no_wake_up
 from retrieval.semantic.embedders import PROBE, PROGRESS, Embedders, passages_client, wake_workers
 from retrieval.semantic.message_passages import passages_of
 from retrieval.semantic.models import EmbeddedConversation, Embedder
@@ -121,14 +121,10 @@ def queue_of(embedders: QuerySet[Embedder]) -> WorkQueue[EmbeddedConversation]:
     """The work queue of the conversations of these embedders."""
     return WorkQueue(
         rows=lambda: EmbeddedConversation.objects.filter(embedder__in=embedders.values("pk")),
-        wake=_no_wake_up,
+        wake=no_wake_up,
         first_backoff_seconds=2.0,
         longest_backoff_seconds=LONGEST_RETRY_AFTER_SECONDS,
     )
-
-
-def _no_wake_up(job_id: int, delay_seconds: float) -> None:
-    """Do nothing for a single conversation: `wake_workers` wakes a worker for all."""
 
 
 @dataclass(frozen=True)
