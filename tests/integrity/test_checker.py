@@ -85,8 +85,7 @@ def test_rows_that_point_into_another_conversation_are_found(conversation):
 
 
 @pytest.mark.parametrize(
-    ("seqs", "gaps"),
-    [((1, 33, 34, 35, 39, 40), ["1 to 1", "33 to 35", "39 to 40"]), (range(1, 41), ["1 to 40"])],
+    ("seqs", "gaps"), [((1, 33, 34, 35, 39, 40), ["1 to 1", "33 to 35", "39 to 40"]), (range(1, 41), ["1 to 40"])]
 )
 def test_removed_messages_in_a_row_are_one_gap(conversation, check, seqs, gaps):
     for table in ("context_items", "summary_messages", "messages"):

@@ -15,15 +15,7 @@ from conversations.cold_storage.cold_texts import unpacked
 from conversations.content.hashing import erased_key
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
-from conversations.models import (
-    ColdBlock,
-    ContextItem,
-    Conversation,
-    FileReference,
-    LargeFile,
-    Message,
-    Summary,
-)
+from conversations.models import ColdBlock, ContextItem, Conversation, FileReference, LargeFile, Message, Summary
 from conversations.scope import Scope
 from conversations.types import NewPart, PartType
 from integrity.models import Erasure

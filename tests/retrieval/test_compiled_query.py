@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retrieval.search.query.compiled_query import (
-    CompiledQuery,
-    LexedTerm,
-    compile_query,
-    lexed_term,
-)
+from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery, Term
 
 

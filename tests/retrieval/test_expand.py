@@ -126,10 +126,7 @@ def test_tool_calls_and_results_come_back_with_their_parts():
     store, conversation = a_store(), a_conversation("please read it")
     store.append_messages(
         conversation_id=conversation.conversation_id,
-        messages=[
-            a_tool_call("call_1", path="src/a.py", z=1, a=2),
-            a_tool_result("call_1", "import os\n" * 50),
-        ],
+        messages=[a_tool_call("call_1", path="src/a.py", z=1, a=2), a_tool_result("call_1", "import os\n" * 50)],
     )
     leaf = a_summary_of(store, conversation.conversation_id, seqs=[1, 2, 3])
 

@@ -14,13 +14,7 @@ from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.extent import Extent
 from retrieval.delegation.granted import GrantedReader
 from retrieval.delegation.grants import KEPT, Grants
-from retrieval.delegation.types import (
-    GrantExceeded,
-    GrantExpired,
-    GrantRecursion,
-    GrantRevoked,
-    GrantState,
-)
+from retrieval.delegation.types import GrantExceeded, GrantExpired, GrantRecursion, GrantRevoked, GrantState
 from retrieval.engine import RetrievalEngine
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store, a_workspace

@@ -29,12 +29,7 @@ from tests.summaries import a_summary_of
 pytestmark = pytest.mark.django_db
 
 MORNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
-WAYS = [
-    {"sort": "relevance"},
-    {"sort": "hybrid"},
-    {"sort": "recency"},
-    {"mode": "regex"},
-]
+WAYS = [{"sort": "relevance"}, {"sort": "hybrid"}, {"sort": "recency"}, {"mode": "regex"}]
 
 
 @pytest.fixture(scope="module")

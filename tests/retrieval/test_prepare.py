@@ -9,6 +9,7 @@ from django.db import OperationalError, connection, transaction
 
 from conversations.errors import Unavailable
 from conversations.scope import Scope
+from conversations.sql import rows
 from retrieval.assembler import ContextAssembler
 from retrieval.history.project_history import ProjectHistory
 from retrieval.search import prepare as preparing
@@ -92,9 +93,7 @@ def too_slow() -> Unavailable:
 
 
 def value(statement: str) -> object:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return cursor.fetchone()[0]
+    return rows(statement)[0][0]
 
 
 @pytest.mark.django_db

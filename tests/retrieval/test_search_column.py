@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.scope import EVERYTHING
-from conversations.sql import ROOMS
+from conversations.sql import ROOMS, rows
 from retrieval.search.filters import Filters
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
@@ -20,9 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def value(statement: str, *values: object) -> object:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return cursor.fetchone()[0]
+    return rows(statement, values)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -137,12 +135,7 @@ def test_a_message_is_found_by_every_stretch_that_it_stands_in_and_by_none_far_a
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.text(
-        alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\x00"),
-        max_size=200,
-    )
-)
+@given(st.text(alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=200))
 def test_every_text_has_lexemes_and_every_text_is_a_query(text):
     assert value("SELECT length(lcm_tsv(%s)) >= 0", text)
     assert value("SELECT numnode(lcm_tsquery(%s)) >= 0", text)

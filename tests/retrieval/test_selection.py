@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 
 from compaction.policy import CompactionPolicy
 from conversations.types import Role
-from retrieval.assembly.selection import (
-    Candidate,
-    Group,
-    Selection,
-    groups_of,
-    score,
-    select,
-    with_hits,
-)
+from retrieval.assembly.selection import Candidate, Group, Selection, groups_of, score, select, with_hits
 from retrieval.assembly.types import AssemblyReason
 
 POLICY = CompactionPolicy(fresh_tail_count=4)

@@ -74,12 +74,7 @@ def slices_of(content: str, parts_json: str, budget: int) -> list[ExpandedItem]:
     content_offset = parts_offset = 0
     while True:
         piece = slice_of(
-            content,
-            parts_json,
-            content_offset=content_offset,
-            parts_offset=parts_offset,
-            budget=budget,
-            count=words,
+            content, parts_json, content_offset=content_offset, parts_offset=parts_offset, budget=budget, count=words
         )
         items.append(sliced(whole, piece, parts_total=len(parts_json)))
         if piece.is_last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import reduce
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -72,6 +73,7 @@ def nested(levels):
         {"allOf": [{"$ref": "#"}]},
         BOMB,
         nested(41),
+        reduce(lambda schema, _: {"allOf": [schema], "unevaluatedProperties": False}, range(18), {"properties": {}}),
         {"description": "x" * 64_001},
         {"pattern": "(a+)+$"},
         {"pattern": "a*b*c*d"},
@@ -161,19 +163,6 @@ def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refu
     began = time.monotonic()
 
     assert bool(checked_schema(schema).errors(value)) is is_refused
-    assert time.monotonic() - began < 20
-
-
-def test_nested_questions_of_what_was_evaluated_are_bounded(monkeypatch):
-    monkeypatch.setattr(output_schema, "MOST_STEPS", 20_000)
-    schema = {"properties": {"a": {}}}
-    for _ in range(18):
-        schema = {"allOf": [schema], "unevaluatedProperties": False}
-    began = time.monotonic()
-
-    with pytest.raises(Invalid):
-        checked_schema(schema)
-
     assert time.monotonic() - began < 20
 
 

@@ -19,6 +19,7 @@ from retrieval.semantic.types import SemanticStatus
 from retrieval.semantic.vector_table import VectorTable, pgvector_version
 from retrieval.types import GrepResult
 from tests.factories import a_workspace
+from tests.integrity.erasing import erased
 from tests.retrieval.semantic.embedder_server import EmbedderServer
 
 TEXTS = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehicle came by")
@@ -26,9 +27,7 @@ TEXTS = ("My car was fixed", "The garden needs rain", "A kitten sleeps", "A vehi
 
 def erase(conversation_id: int, seq: int) -> None:
     """Erase a message for good."""
-    erasures = Erasures.from_settings(Scope(a_workspace().pk, actor="test"))
-    preview = erasures.preview_erasure(conversation_id=conversation_id, from_seq=seq, to_seq=seq)
-    erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
+    erased(Erasures.from_settings(Scope(a_workspace().pk)), conversation_id, from_seq=seq, to_seq=seq)
 
 
 @dataclass
