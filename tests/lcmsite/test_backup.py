@@ -19,6 +19,7 @@ from compaction.engine import CompactionEngine
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
+from lcmsite.access import workspaces
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.ops.backup.backup_leftovers import sweep_databases, trial_database, unfinished
@@ -41,6 +42,7 @@ def history(committed_db: None) -> int:
 
 @pytest.mark.thorough
 def test_a_backup_is_restored_on_trial_before_it_is_called_one(history, tmp_path, monkeypatch):
+    workspaces.create(OPERATOR, name="--json")
     # The trial has a database of its own, however that of the site is given.
     for name in ("LCM_DATABASE_URL_FILE", "LCM_SECRET_KEY_FILE", "LCM_API_KEY_FILE"):
         monkeypatch.setenv(name, "/run/secrets/of_the_site")

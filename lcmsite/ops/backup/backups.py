@@ -184,7 +184,7 @@ def _check(scratch: Database, directory: Path) -> None:
             workspaces = [name for (name,) in restored.execute("SELECT name FROM workspaces ORDER BY 1").fetchall()]
         for workspace in workspaces:
             done = subprocess.run(
-                [*program, "--workspace", workspace, "check"],
+                [*program, f"--workspace={workspace}", "check"],
                 env=environment,
                 cwd=settings.BASE_DIR,
                 stdin=subprocess.DEVNULL,
