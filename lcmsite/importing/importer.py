@@ -220,6 +220,8 @@ class Importer:
 
     def _move_to(self, conversation: ImportedConversation, run: list[Entry]) -> None:
         """Move the head to where the new entries of a run begin, if there are any."""
+        # Locked before it is read: another process, such as a plugin, may store the entries meanwhile.
+        self.store.scope.conversation(conversation.conversation_id, locked=True)
         known = seqs_of_keys(conversation.conversation_id, [entry.key for entry in run])
         if new := next((entry for entry in run if entry.key not in known), None):
             self._move_head(conversation, new.after or "")
