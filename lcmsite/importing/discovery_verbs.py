@@ -16,12 +16,14 @@ from itertools import takewhile
 from pathlib import Path
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, close_old_connections
 from rich.console import Console
 from rich.prompt import Confirm
 
 from conversations.errors import Invalid
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
+from lcmsite.catalogue.problems import problem_of
 from lcmsite.cli.cli_session import Session
 from lcmsite.cli.verbs import argument, verb
 from lcmsite.importing.discovery import QUIET_SECONDS, FoundFiles, Place, counted, find_files, places_of
@@ -90,7 +92,15 @@ def watch(session: Session, arguments: Namespace) -> Sweep:
         while not stop.is_set():
             quiet = (time.time() - QUIET_SECONDS) * 1e9
             files = [file for file in find_files(_places(arguments)) if arguments.once or file.changed < quiet]
-            found = sweeper.sweep(takewhile(lambda _: not stop.is_set(), files))
+            try:
+                found = sweeper.sweep(takewhile(lambda _: not stop.is_set(), files))
+            except (InterfaceError, OperationalError) as outage:
+                if arguments.once:
+                    raise
+                # Such as a restart of the database: the next scan reads the rest.
+                print(problem_of(outage).detail, file=sys.stderr)  # noqa: T201
+                close_old_connections()
+                found = Sweep()
             total = found.after(total)
             if found.created:
                 print(f"{found.created:,} messages of {found.conversations:,} conversations", file=sys.stderr)  # noqa: T201

@@ -42,6 +42,8 @@ _GZIP, _ZSTANDARD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 MOST_UNZIPPED_BYTES = 4 * 1024**3
 _SUFFIXES = {".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".traj"}
 UNFINISHED = "unfinished last line"
+# Raised for values of another type or form than the program writes.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 KNOWN_FORMATS = (
     f"LCM reads messages as JSON ({', '.join(READERS)}), transcripts of Claude Code, Codex and pi, and files of "
     f"{', '.join(each.name for each in DOCUMENTS)} and aider."
@@ -127,7 +129,7 @@ class History:
                     yield from self._unzipped(file)
                 else:
                     yield from self._read(file)
-        except (OSError, ValueError) as refusal:
+        except (OSError, *_UNREADABLE) as refusal:
             why = getattr(refusal, "strerror", None) or refusal
             raise Invalid(f"{self.path} cannot be read: {why}.", code="unreadable_file") from refusal
 
@@ -243,7 +245,7 @@ class History:
                 if whole is not None:
                     self._lines_behind.append(whole)
                 yield from self._of_session(where, session, whole is not None, program)
-        except ValueError as wrong:
+        except _UNREADABLE as wrong:
             raise self._malformed(where, str(wrong)) from wrong
 
     def _of_session(self, where: str, session: HostSession, is_whole: bool, program: str) -> Iterator[Entry]:

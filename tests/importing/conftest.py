@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
 
@@ -37,3 +38,14 @@ def imported(tmp_path: Path) -> Callable[..., Any]:
         return found.json
 
     return run
+
+
+@pytest.fixture
+def codex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Path:
+    """A home in which Codex was at work once."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "OPENCODE_DB", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings.DATA_DIR = tmp_path / "var"
+    files.put(tmp_path, ".codex/sessions/2026/01/31/rollout-1.jsonl", files.lines_of(files.CODEX))
+    return tmp_path

@@ -255,6 +255,13 @@ FILES: dict[str, tuple[str, bytes]] = {
 }
 
 
+def put(home: Path, name: str, content: bytes) -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
 def opencode_database(path: Path, *sessions: dict[str, Any]) -> sqlite3.Connection:
     """A database as OpenCode's, open, with all rows in its write-ahead log still."""
     database = sqlite3.connect(path)

@@ -1,14 +1,21 @@
-"""Imports beside plugins that store the same messages."""
+"""Imports beside plugins that store the same messages, signals, and outages of the database."""
 
+import os
+import signal
 import threading
 
-from conversations.models import Conversation
+from django.db import connection
+
+from conversations.models import Conversation, Message
 from conversations.store.read import seqs_of_keys
 from lcmsite.connections import closing_connections
-from lcmsite.importing import importer
+from lcmsite.importing import discovery_verbs, importer
 from lcmsite.importing.plugin_sessions import plugin_messages
+from lcmsite.importing.sweeping import Sweeper
+from tests.committed import another_connection
 from tests.factories import a_conversation, say
 from tests.importing import host_files as files
+from tests.lcmsite.callers import lcm
 
 
 def test_what_a_plugin_stores_during_an_import_stays_in_the_context(committed_db, imported, monkeypatch):
@@ -31,3 +38,25 @@ def test_what_a_plugin_stores_during_an_import_stays_in_the_context(committed_db
 
     stored = Conversation.objects.get()
     assert (stored.next_seq, stored.head_seq) == (4, 3)
+
+
+def test_a_watch_outlasts_an_outage_and_says_after_a_signal_what_it_stored(committed_db, codex_home, monkeypatch):
+    monkeypatch.setattr(discovery_verbs, "QUIET_SECONDS", -1)
+    before = signal.getsignal(signal.SIGTERM)
+    sweep, ended = Sweeper.sweep, []
+
+    def sweep_without_connection_at_first(*given):
+        if not ended:
+            ended.append(connection.connection.info.backend_pid)
+            with another_connection() as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", ended)
+        return sweep(*given)
+
+    monkeypatch.setattr(Sweeper, "sweep", sweep_without_connection_at_first)
+    threading.Timer(3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+    found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(codex_home / "boats"))
+
+    assert found.exit_code == 0 and found.err.startswith("The database does not respond."), found.err
+    assert (found.json["files"], found.json["created"]) == (1, Message.objects.count())
+    assert signal.getsignal(signal.SIGTERM) == before

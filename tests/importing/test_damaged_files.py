@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tracemalloc
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -134,6 +135,17 @@ def test_a_malformed_conversation_of_an_export_does_not_stop_the_others(refused)
     assert sentence.startswith("conversations.json, item 1: mapping.u.message.author.role must be one of")
     assert sentence.endswith("The file has 2 such conversations; all others are imported.")
     assert lcm("messages", "gpt-1").exit_code == 0
+
+
+def test_values_of_another_type_are_refused_with_a_reason(refused, tmp_path):
+    with closing(files.opencode_database(tmp_path / "o.db", files.OPENCODE)) as database:
+        database.execute("UPDATE message SET data = NULL")
+        database.commit()
+
+    of_database = refused("o.db", (tmp_path / "o.db").read_bytes())
+    of_document = refused("s.jsonl", files.lines_of([*files.GEMINI_LINES, {"id": "a3", "type": []}]))
+
+    assert [code for code, _ in (of_database, of_document)] == ["unreadable_file", "malformed_history"]
 
 
 def test_a_malformed_conversation_is_not_in_the_journal_of_the_next(refused):

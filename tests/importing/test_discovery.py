@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,20 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from conversations.models import Conversation, Message
 from tests.factories import a_conversation
 from tests.importing import host_files as files
+from tests.importing.host_files import put
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def codex_home(tmp_path, monkeypatch, settings):
-    """A home in which Codex was at work once."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "OPENCODE_DB", "PI_CODING_AGENT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    settings.DATA_DIR = tmp_path / "var"
-    put(tmp_path, ".codex/sessions/2026/01/31/rollout-1.jsonl", files.lines_of(files.CODEX))
-    return tmp_path
 
 
 @pytest.fixture
@@ -43,13 +30,6 @@ def home(codex_home):
     (codex_home / ".local/share/opencode").mkdir(parents=True)
     files.opencode_database(codex_home / ".local/share/opencode/opencode.db", files.OPENCODE).close()
     return codex_home
-
-
-def put(home: Path, name: str, content: bytes) -> Path:
-    path = home / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
 
 
 def of_codex(session, parent):
@@ -169,21 +149,6 @@ def test_what_was_imported_is_read_again_where_its_conversation_is_gone(codex_ho
     again = discovered(codex_home, "--yes")
 
     assert (again["files"], again["unchanged"], again["created"]) == (1, 0, 2)
-
-
-def test_a_watch_goes_on_until_a_signal_and_then_says_what_it_stored(codex_home):
-    rested = time.time() - 60
-    for path in codex_home.rglob("*.jsonl"):
-        os.utime(path, (rested, rested))
-    before = signal.getsignal(signal.SIGTERM)
-    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-
-    found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(codex_home / "boats"))
-
-    assert found.exit_code == 0, found.err
-    assert (found.json["files"], found.json["created"]) == (1, Message.objects.count())
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_import_needs_a_file_or_discovers_but_not_both(home):
