@@ -27,6 +27,7 @@ from lcmsite.hosts.connecting import FileChange, changes_for, make, undoing, unm
 from lcmsite.hosts.doctoring import HostHealth, examine
 from lcmsite.hosts.hook import REPLAY, run
 from lcmsite.hosts.replay import ReplayReport, replay
+from lcmsite.server.serving import url_of
 from lcmsite.types import KeyScope
 
 # Shown instead of the key if a change is only shown.
@@ -81,7 +82,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
         raise Invalid(f"There is no plugin for {host.title}: leave out --plugin.")
     changes = [] if arguments.plugin else changes_for(host, place)
     connection = recorded | {
-        "api_url": arguments.url or _url(settings.DEPLOYMENT.port),
+        "api_url": arguments.url or url_of(settings.DEPLOYMENT.host, settings.DEPLOYMENT.port),
         "command": place.command,
         # The replay of the spool uses these settings: hosts run hooks in any environment.
         "environment": _environment(),
@@ -166,7 +167,7 @@ def _place(api_key: str = "", *, mcp_url: str | None = None, is_mentioned: bool 
         home=Path.home(),
         environ=os.environ,
         command=_command(),
-        mcp_url=mcp_url or f"{_url(settings.DEPLOYMENT.mcp_port)}/mcp",
+        mcp_url=mcp_url or f"{url_of(settings.DEPLOYMENT.host, settings.DEPLOYMENT.mcp_port)}/mcp",
         api_key=api_key,
         is_mentioned=is_mentioned,
     )
@@ -196,12 +197,6 @@ def _is_good(key: str) -> bool:
     except DatabaseError:
         # The database does not answer: keep the key.
         return True
-
-
-def _url(port: int) -> str:
-    host = settings.DEPLOYMENT.host
-    # A server that listens on all addresses is reached at this machine's own address.
-    return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::', '') else host}:{port}"
 
 
 def _environment() -> dict[str, str]:

@@ -71,6 +71,12 @@ def bind_port(host: str, port: int, option: str, setting: str, *, taken: Sequenc
         raise Invalid(f"{sentence} Choose others with --host and {option}, or LCM_HOST and {setting}.") from refusal
 
 
+def url_of(host: str, port: int) -> str:
+    """The URL of a server that listens on this host, for clients on this machine."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
 def bind_socket(host: str, port: int) -> socket.socket:
     """Bind a TCP socket; clients are refused until it is served."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

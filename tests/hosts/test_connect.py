@@ -143,9 +143,9 @@ def test_connecting_again_records_where_lcm_is_now(used, settings, host, more):
         return host_state.read(host, "connection.json")["api_url"]
 
     connected(host, *more)
-    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, port=9)
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, host="::1", port=9)
     moved = connected(host, *more)
-    assert (moved.json["made"], api_url()) == (True, "http://127.0.0.1:9")
+    assert (moved.json["made"], api_url()) == (True, "http://[::1]:9")
 
     given = connected(host, *more, "--url", "http://here")
 
@@ -385,24 +385,19 @@ def test_what_was_there_already_is_taken_out_as_well(used):
     assert files_in(used).keys() == OWN.keys()
 
 
-def test_an_entry_of_the_same_name_is_left_alone(used):
-    mine = '{"mcpServers": {"lcm": {"command": "mine"}}}'
-    (used / ".claude.json").write_text(mine)
+@pytest.mark.parametrize(
+    ("file", "text", "exit_code", "named"),
+    [(".claude.json", '{"mcpServers": {"lcm": {"command": "mine"}}}', 4, "mcpServers.lcm"),
+     (".claude/settings.json", '{"hooks": ', 2, "settings.json")],
+)  # fmt: skip
+def test_what_cannot_be_added_to_is_named_and_left_alone(used, file, text, exit_code, named):
+    (used / file).write_text(text)
+    before = files_in(used)
 
     refused = lcm("connect", "claude-code", "--yes")
 
-    assert refused.exit_code == 4 and "mcpServers.lcm" in refused.err
-    assert (used / ".claude.json").read_text() == mine
-    assert (used / ".claude/settings.json").read_text() == SETTINGS
-
-
-def test_a_file_that_cannot_be_read_is_named(used):
-    (used / ".claude/settings.json").write_text('{"hooks": ')
-
-    refused = lcm("connect", "claude-code", "--yes")
-
-    assert refused.exit_code == 2 and "settings.json" in refused.err
-    assert not ApiKey.objects.exists()
+    assert refused.exit_code == exit_code and named in refused.err
+    assert files_in(used) == before and not ApiKey.objects.exists()
 
 
 def test_the_plugin_of_claude_code_has_the_same_hooks():

@@ -30,7 +30,7 @@ from lcmsite.ops.metrics.directory import shared_metrics
 from lcmsite.ops.shell_commands import manage_py
 from lcmsite.ops.supervisor import Process, ProcessKeepsDying, Supervisor
 from lcmsite.queues import QUEUES
-from lcmsite.server.serving import bind_port
+from lcmsite.server.serving import bind_port, url_of
 
 logger = structlog.get_logger(__name__)
 
@@ -86,18 +86,18 @@ class Command(BaseCommand):
             listener = bind_port(host, port, "--port", "LCM_PORT")
             processes += [Process("web", ("web",), listener) for _ in range(settings.DEPLOYMENT.web_workers)]
         processes += [] if given.no_worker else [Process(f"{queue} worker", ("worker", queue)) for queue in QUEUES]
-        url = None if given.no_web else _url(host, port)
+        url = None if given.no_web else url_of(host, port)
         for_agents = None
         if mcp_port != 0 and not (given.no_web or given.no_mcp):
             listener = bind_port(host, mcp_port, "--mcp-port", "LCM_MCP_PORT", taken=(port,))
             processes.append(Process("mcp", ("mcp",), listener))
-            for_agents = f"{_url(host, mcp_port)}/mcp"
+            for_agents = f"{url_of(host, mcp_port)}/mcp"
         gateway = None
         if given.gateway_port != 0 and not given.no_web:
             listener = bind_port(host, given.gateway_port, "--gateway-port", "LCM_GATEWAY_PORT", taken=(port, mcp_port))
             _require_own_spool()
             processes.append(Process("gateway", ("gateway",), listener))
-            gateway = _url(host, given.gateway_port)
+            gateway = url_of(host, given.gateway_port)
         require_servers()
         # With an explicit log format, the log stays on standard error.
         is_quiet = not given.verbose and settings.DEPLOYMENT.log_format == "auto"
@@ -215,12 +215,6 @@ def _require_own_spool() -> None:
         raise CommandError(f"{refusal} Or start this LCM without a gateway: --gateway-port 0.") from refusal
     if lock is not None:
         os.close(lock)
-
-
-def _url(host: str, port: int) -> str:
-    """The URL of the site for a browser on this machine."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def who_may_enter() -> str:
