@@ -70,8 +70,7 @@ class Gateway:
     def from_settings(cls) -> Gateway:
         deployment = settings.DEPLOYMENT
         routes = Routes(parse_upstreams(deployment.gateway_upstreams), parse_rules(deployment.gateway_modes))
-        spool_bytes = deployment.gateway_spool_bytes
-        return cls(routes, Recordings.in_directory(settings.DATA_DIR, most_bytes=spool_bytes))
+        return cls(routes, Recordings.in_directory(settings.DATA_DIR, most_bytes=deployment.gateway_spool_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

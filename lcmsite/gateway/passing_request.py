@@ -75,8 +75,7 @@ class PassingRequest:
 
         Raises Invalid if it is to be recorded in a session that can have no such name.
         """
-        is_counted = self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE
-        if is_counted and not self.recordings.is_down:
+        if self.route.task is Task.COUNT and self.rule.mode is Mode.ASSEMBLE and not self.recordings.is_down:
             await self._forward_counted(await self._read_body())
             return
         if not self.should_record:

@@ -114,14 +114,12 @@ def _do(entry: dict[str, Any], scope: Scope) -> int:
     match entry["do"]:
         case "import":
             return _import(Path(entry["file"]), scope)
-        case "flush":
-            _flush(entry, scope)
-            return 0
-        case "summarize":
-            _summarize(entry, scope)
-            return 0
         case "append":
             return _append(entry, scope)
+        case "flush":
+            _flush(entry, scope)
+        case "summarize":
+            _summarize(entry, scope)
     return 0
 
 

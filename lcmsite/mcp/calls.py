@@ -18,7 +18,7 @@ from mcp_types import CallToolResult, TextContent
 
 from conversations.scope import conversation_named
 from lcmsite.access.keys import Caller
-from lcmsite.answers import found_texts
+from lcmsite.answers import found_texts  # noqa: F401 (registers renderers of results)
 from lcmsite.answers.answer_text import text_of
 from lcmsite.api.concurrency import CLIENT, Disconnected, gate
 from lcmsite.catalogue.json_schema import Schema, fields_of, is_conversation
@@ -29,9 +29,6 @@ from lcmsite.connections import closing_connections
 from lcmsite.ops.metrics.counters import CALL_SECONDS, CALLS, CLIENT_LIMITS
 
 logger = structlog.get_logger(__name__)
-# Referenced so that linters keep the import, which registers renderers of results.
-FORMS = (found_texts,)
-
 
 # JSON can contain lone surrogates, and agents that truncate texts send them; the SDK refuses such messages. The escape
 # of every surrogate begins like this; UTF-8 itself has none.

@@ -110,9 +110,7 @@ class Recordings:
         With `is_awaited`, it starts at once, even if the lane has a backlog, and finds the seqs of all messages.
         """
         lane = exchange.lane
-        lock = self.lanes.get(lane)
-        if lock is None:
-            lock = self.lanes[lane] = asyncio.Lock()
+        lock = self.lanes.setdefault(lane, asyncio.Lock())
 
         def record() -> Recorded:
             return build_recorder(exchange).record_request(exchange, with_seqs=is_awaited)
