@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from compaction.engine import CompactionEngine
 from conversations.content.tokens import TokenEstimator
 from conversations.models import Summary
-from lcmsite.answers import found_texts
+from lcmsite.answers import found_texts  # noqa: F401 (registers the texts of searches and readings)
 from lcmsite.answers.answer_text import text_of
 from tests.evaluation.figures import Figure
 from tests.evaluation.retrieval import Corpus
 
 WORKSPACE = "evaluation of answers"
-# The texts of searches and readings are registered by this module.
-FORMS = (found_texts,)
 MOST_QUERIES, MOST_SUMMARIES = 60, 40
 SEARCHES = {3: 350, 20: 1800}
 DESCRIBED, OPENED = 900, 1.1

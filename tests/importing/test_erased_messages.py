@@ -78,28 +78,18 @@ def test_a_long_text_that_was_moved_to_a_file_is_not_stored_again(imported, sett
     assert (created, Message.objects.count()) == (1, 4)
 
 
-@pytest.mark.parametrize("seqs", [{}, {"from_seq": 2, "to_seq": 5}], ids=["everything", "a part"])
-def test_erased_messages_in_other_lines_are_refused_like_all_others(imported, refused, seqs):
+@pytest.mark.parametrize(
+    ("seqs", "place", "text", "where"),
+    [({}, 0, "new", "from line 1 on"), ({"from_seq": 2, "to_seq": 5}, 0, "new", "from line 1 on"),
+     ({"from_seq": 2, "to_seq": 2}, 2, "edited", "line 3 differs")],
+)  # fmt: skip
+def test_moved_and_edited_lines_beside_erased_messages_are_refused(imported, refused, seqs, place, text, where):
     lines = [json.dumps({"role": "user", "content": f"message {n}", "session_id": "a"}) + "\n" for n in range(5)]
-    imported("moved.jsonl", "".join(lines).encode())
-    [conversation] = Conversation.objects.all()
-    erase(conversation.pk, **seqs)
+    imported("changed.jsonl", "".join(lines).encode())
+    erase(Conversation.objects.get().pk, **seqs)
+    changed = lines[place].replace(f"message {place}", text)
 
-    problem = refused("moved.jsonl", "".join([lines[0].replace("0", "new"), *lines]).encode())
+    problem = refused("changed.jsonl", "".join([*lines[:place], changed, *lines[place + bool(place) :]]).encode())
 
-    assert problem["code"] == "history_changed"
-    assert Message.objects.count() == 5
-
-
-def test_an_edited_line_beside_an_erased_message_is_still_refused(imported, refused):
-    rows = [{"role": "user", "content": f"message {number}", "session_id": "a"} for number in range(5)]
-    lines = [json.dumps(row) + "\n" for row in rows]
-    imported("edited.jsonl", "".join(lines).encode())
-    [conversation] = Conversation.objects.all()
-    erase(conversation.pk, from_seq=2, to_seq=2)
-    lines[2] = json.dumps({**rows[2], "content": "edited"}) + "\n"
-
-    problem = refused("edited.jsonl", "".join(lines).encode())
-
-    assert problem["code"] == "history_changed"
-    assert problem["detail"].startswith("edited.jsonl, line 3 differs")
+    assert (problem["code"], Message.objects.count()) == ("history_changed", 5)
+    assert problem["detail"].startswith(f"changed.jsonl, {where}")
