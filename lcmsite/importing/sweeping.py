@@ -17,7 +17,7 @@ from conversations.errors import LcmError
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
 from lcmsite.importing.discovery import FoundFile
-from lcmsite.importing.history import UNFINISHED, History
+from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
 
 
@@ -85,6 +85,8 @@ class Sweeper:
 
     store: ConversationStore
     memory: Memory
+    # Refusals that no retry can cure, by path, each with the state of its file: until that changes, it is not read.
+    _refusals: dict[str, tuple[list[int], Refused]] = field(default_factory=dict)
 
     def sweep(self, files: Iterable[FoundFile]) -> Sweep:
         """Import each changed file; one that is refused does not stop the others."""
@@ -95,20 +97,22 @@ class Sweeper:
             if (before := known.get(name)) is not None and before[:2] == state and self._is_there(str(before[2])):
                 result.unchanged += 1
                 continue
-            history = History(path=file.path)
+            if name in self._refusals and self._refusals[name][0] == state:
+                result.refused.append(self._refusals[name][1])
+                continue
             try:
-                stored = Importer(self.store, history).run()
+                stored = Importer(self.store, History(path=file.path)).run()
             except LcmError as refusal:
                 result.refused.append(Refused(name, refusal.code, refusal.detail))
+                if not refusal.retryable:
+                    self._refusals[name] = state, result.refused[-1]
                 continue
             result.files += 1
             result.created += sum(each.created for each in stored)
             result.stored_before += sum(each.stored_before for each in stored)
             sessions |= {each.conversation_id for each in stored}
-            # Otherwise the file has an unfinished end, left for the next import.
-            if not (history.passed_over[UNFINISHED] or history.passed_over["unfinished"]):
-                known[name] = [*state, stored[0].session_id if stored else ""]
-                self.memory.write(known)
+            known[name] = [*state, stored[0].session_id if stored else ""]
+            self.memory.write(known)
         result.conversations = len(sessions)
         return result
 

@@ -10,7 +10,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.models import Conversation, Message
-from tests.factories import a_conversation
+from lcmsite.importing import sweeping
+from lcmsite.importing.discovery import find_files, places_of
+from lcmsite.importing.sweeping import Memory, Sweeper
+from tests.factories import a_conversation, a_store
 from tests.importing import host_files as files
 from tests.importing.host_files import put
 from tests.lcmsite.callers import lcm
@@ -138,6 +141,19 @@ def test_a_file_that_is_refused_is_named_and_stops_no_other(codex_home):
     assert (shown.exit_code, "1 of 2 files refused" in shown.err) == (1, True), shown.out + shown.err
     assert refused["file"].endswith("rollout-0.jsonl") and refused["code"] == "malformed_history"
     assert Conversation.objects.get().session_id == "codex-1"
+
+
+def test_a_file_with_an_unfinished_end_or_a_refusal_is_not_read_again_unchanged(codex_home, monkeypatch):
+    put(codex_home, ".codex/sessions/2026/01/31/rollout-0.jsonl", b"hello\n")
+    put(codex_home, ".codex/sessions/2026/01/31/rollout-2.jsonl", of_codex("codex-2", "codex-1")[:-9])
+    found, sweeper = find_files(places_of(codex_home, {})), Sweeper(a_store(), Memory(codex_home / "memory"))
+
+    first = sweeper.sweep(found)
+    monkeypatch.setattr(sweeping, "Importer", None)
+    again = sweeper.sweep(found)
+
+    assert (first.files, again.files, again.unchanged) == (2, 0, 2)
+    assert again.refused == first.refused and len(again.refused) == 1
 
 
 def test_what_was_imported_is_read_again_where_its_conversation_is_gone(codex_home):

@@ -11,14 +11,16 @@ from tests.lcmsite.operating import PROJECT, run_python
 
 
 def test_each_problem_of_the_environment_is_an_error_with_a_hint_and_without_a_secret(settings):
-    wrong = {"LCM_FRESH_TAIL_CUONT": "4", "LCM_PORT": "none", "LCM_DATABASE_URL": "mysql://me:hunter2@host/d"}
+    unknown = {"LCM_FRESH_TAIL_CUONT": "4", "LCM_ZZZ": "1"}
+    wrong = unknown | {"LCM_PORT": "none", "LCM_DATABASE_URL": "mysql://me:hunter2@host/d"}
     settings.CONFIGURATION_PROBLEMS = Environment.read(wrong).problems
 
     found = [each for each in run_checks() if each.id in ("lcm.E001", "lcm.E002")]
 
     assert all(each.is_serious() and each.hint for each in found)
     assert {name for name in wrong if name in str(found)} == wrong.keys()
-    assert "Did you mean LCM_FRESH_TAIL_COUNT?" in str(found) and "hunter2" not in str(found)
+    assert "Did you mean LCM_FRESH_TAIL_COUNT? If not, remove it; " in str(found) and "hunter2" not in str(found)
+    assert "hint='Remove it; README.md lists every setting.'" in str(found)
 
 
 def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(settings):

@@ -136,15 +136,6 @@ def test_what_cannot_be_given_as_a_file_is_told_without_the_secret(name, path, s
     assert not {f"{each}_FILE" for each in SECRETS} & variables().keys()
 
 
-def test_an_unknown_name_is_told_with_the_nearest_known_one():
-    environment = Environment.read({"LCM_REDIS_URI": "redis://localhost", "LCM_ZZZ": "1"})
-
-    near, far = environment.problems
-    assert near.id == far.id == "lcm.E001"
-    assert near.hint == "Did you mean LCM_REDIS_URL? If not, remove it; README.md lists every setting."
-    assert far.hint == "Remove it; README.md lists every setting."
-
-
 def test_only_the_settings_read_the_environment():
     # These hand it on to the processes they start, lend tiktoken and the Prometheus client a directory by it, or look
     # for the sessions and the settings of agents where these keep them.
