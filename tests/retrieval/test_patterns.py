@@ -80,7 +80,7 @@ def test_patterns_put_together_from_pieces_match_as_in_python(pieces, text):
     "pattern",
     [
         r"\p{L}", r"\X", "(?>a)", "a++", "a*+", "(?i:a)b", "b(?i)a", "(?-i)a", "(?(1)a|b)", "(?R)", "[a", "a\\", r"\0",
-        r"\N{DASH}", r"\1", r"(a)\2", r"(?P=q)", r"(?=(a))\1", r"\x4", r"\ud800", r"\x00", r"\Qa\E", "(?|a)",
+        r"\N{DASH}", r"\1", r"(a)\2", r"(?P=q)", r"(?P=²)", r"(?=(a))\1", r"\x4", r"\ud800", r"\x00", r"\Qa\E", "(?|a)",
         r"\x{41", r"[\x{41 ", r"\x{}",
     ],
 )  # fmt: skip

@@ -185,7 +185,7 @@ class _Translation:
 
     def _reference(self, piece: re.Match[str]) -> None:
         name = piece["name"] or piece["other"] or piece["number"]
-        number = int(name) if name.isdigit() else self.names.get(name)
+        number = int(name) if name.isdecimal() else self.names.get(name)
         if number is None:
             raise pattern_error(f"There is no group named {name} before the reference to it.")
         if not 1 <= number <= len(self.groups):
