@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from conversations.ledger.ledger_import import LedgerImporter
 from conversations.ledger.lines import LineWriter
 from conversations.ledger.types import ExportReport, ImportReport, LedgerReport
 from conversations.ledger.verifying import Verifier, lines_in
-from conversations.models import Conversation, Workspace
+from conversations.models import Conversation, Message, Workspace
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.derived_context import (
     ContextChange,
@@ -289,8 +290,20 @@ class Ledgers:
         if conversation is None:
             raise Conflict(f"The conversation {session_id[:80]!r} in {name} does not exist; export to another file.")
         require_same(conversation, found, name=name)
+        if conversation_id is None:
+            self._require_unchanged(found, session_id, name)
         later = self._conversations(None, session_id) if conversation_id is None else ()
         return chain([conversation.pk], later)
+
+    def _require_unchanged(self, found: Continuation, session_id: str, name: str) -> None:
+        """Raise Conflict if a conversation before this one is new, or has other messages."""
+        named = Conversation.objects.annotate(name=Collate("session_id", "C"))
+        rows = self.scope.narrow(named.filter(name__lt=session_id))
+        lost = Message.objects.filter(erased_by__isnull=False, conversation__in=rows.values("pk"))
+        erased = Counter(lost.values_list("conversation__session_id", flat=True))
+        stored = {each: (next_seq - 1, erased[each]) for each, next_seq in rows.values_list("session_id", "next_seq")}
+        if stored != {each: counts for each, counts in found.ended.items() if each != session_id}:
+            raise Conflict(f"Conversations in {name} have grown or were erased since. Remove it, and export all again.")
 
     def _write(
         self, file: BinaryIO, name: str, writer: LineWriter, lines: Generator[bytes], *, continued_after: int = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Protocol
 
 from conversations.cold_storage.cold_texts import ColdTexts
@@ -130,6 +130,8 @@ class Continuation:
     is_whole: bool
     chain_hash: str = ""
     erased: int = 0
+    # The conversations before the current one, with their numbers of messages and of erased messages.
+    ended: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
@@ -139,7 +141,7 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
     """
     with Verifier() as verifier:
         here: Continuation | None = None
-        offset, is_whole, erased = 0, False, 0
+        offset, is_whole, erased, ended = 0, False, 0, dict[str, tuple[int, int]]()
         for line in lines_in(file):
             if not line.endswith(b"\n"):
                 break
@@ -151,6 +153,8 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
             kind = values["type"]
             is_whole = kind == "trailer"
             erased = 0 if kind == "conversation" else erased + (kind == "message" and values["erased"])
+            if kind == "end":
+                ended[values["session_id"]] = values["message_count"], erased
             if kind in ("header", "conversation", "message"):
                 here = Continuation(
                     offset=offset,
@@ -159,6 +163,7 @@ def continuation_of(file: BinaryIO, *, name: str) -> Continuation | None:
                     is_whole=False,
                     chain_hash=values.get("chain_hash", ""),
                     erased=erased,
+                    ended=ended,
                 )
         return here and replace(here, is_whole=is_whole)
 

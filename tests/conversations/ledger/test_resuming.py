@@ -71,6 +71,16 @@ def test_a_whole_ledger_of_all_cannot_be_gone_on_with(conversation_id):
         gone_on_with(exported(), None)
 
 
+@pytest.mark.parametrize("change", [grow, lambda id: erase_a_message(id), lambda id: a_conversation("one more")])
+def test_an_export_of_all_whose_earlier_conversations_have_changed_is_refused(conversation_id, change):
+    a_conversation("one", session_id="~")
+    written = exported()[:-200]
+    change(conversation_id)
+
+    with pytest.raises(Conflict, match="have grown or were erased"):
+        gone_on_with(written, None)
+
+
 def alter_stored_messages(conversation_id: int) -> None:
     breaking("UPDATE messages SET chain_hash = sha256('') WHERE conversation_id = %s AND seq > 80", conversation_id)
 
