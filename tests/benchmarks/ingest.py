@@ -160,10 +160,7 @@ def counting_tokens(found: Ingest) -> list[Line]:
             for text in block:
                 counter.count(text)
     largest = max(found.singles)
-    shares = (
-        ("one", found.singles[largest], at_most(10, " %")),
-        ("100", found.batches[largest], at_most(25, " %")),
-    )
+    shares = (("one", found.singles[largest], at_most(10, " %")), ("100", found.batches[largest], at_most(25, " %")))
     return [
         Line("4", f"counting tokens, share of append {name}", ours=100 * laps.cost / run.ours.cost, unit="%", goal=goal)
         for name, run, goal in shares

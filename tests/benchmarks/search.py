@@ -80,11 +80,7 @@ def queries_for(size: int, pair: Pair) -> Cells:
     A cell for which the history has hardly any is left out.
     """
     floor = Floor()
-    bands = {
-        "common": range(size // 25, size // 5),
-        "medium": range(max(13, size // 500), size // 100),
-        "rare": RARE,
-    }
+    bands = {"common": range(size // 25, size // 5), "medium": range(max(13, size // 500), size // 100), "rare": RARE}
     statement = f"SELECT content_tsv FROM messages WHERE conversation_id = {pair.ours}"
     holding = dict(floor.rows("holders_of_words", (statement,)))
     random = Random(7)

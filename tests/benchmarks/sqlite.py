@@ -97,10 +97,7 @@ def appended() -> list[Line]:
             work=((rows_of(block), block) for block in blocks(islice(corpus, SINGLES), SINGLES_IN_A_LAP)),
         )
         many = duel(floor=sqlite.append, ours=append, work=((rows_of(block), block) for block in blocks(corpus, BATCH)))
-    return [
-        rates("1", "append one; floor: SQLite", one),
-        rates("2", f"append {BATCH}; floor: SQLite", many),
-    ]
+    return [rates("1", "append one; floor: SQLite", one), rates("2", f"append {BATCH}; floor: SQLite", many)]
 
 
 def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:

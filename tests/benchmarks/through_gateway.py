@@ -71,10 +71,7 @@ def both(upstream: str) -> Iterator[tuple[int, int, str, psutil.Process]]:
     workspace_id = Workspace.objects.get_or_create(name="bench")[0].pk
     key = keys.issue(workspace_id=workspace_id, name="gateway", scopes=[KeyScope.WRITE]).key
     bare, ours = free_port(), free_port()
-    with (
-        served(bare, "tests.benchmarks.bare_proxy", str(bare), upstream),
-        bind_socket("127.0.0.1", ours) as shared,
-    ):
+    with served(bare, "tests.benchmarks.bare_proxy", str(bare), upstream), bind_socket("127.0.0.1", ours) as shared:
         descriptor = shared.fileno()
         command = ("lcmsite.ops.processes", str(os.getpid()), "gateway", str(descriptor))
         running = start("-m", *command, descriptors=[descriptor], gateway_upstreams=f"bench={upstream}")

@@ -80,9 +80,7 @@ def _pace() -> float:
         row = _median_seconds(lambda: read().fetchone(), laps=READS)
         words = _median_seconds(lambda: connection.execute(into_words, (texts,)).fetchone(), laps=LAPS)
     counted = _median_seconds(lambda: [tokenizer.encode_ordinary(text) for text in texts], laps=LAPS)
-    return statistics.median(
-        [SECONDS_FOR_A_ROW / row, size / words / BYTES_INTO_WORDS, tokens / counted / TOKENS],
-    )
+    return statistics.median([SECONDS_FOR_A_ROW / row, size / words / BYTES_INTO_WORDS, tokens / counted / TOKENS])
 
 
 def _median_seconds(work: Callable[[], Any], *, laps: int) -> float:

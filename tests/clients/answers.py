@@ -177,12 +177,7 @@ class ChatCompletion(Rendering):
         return "tool_calls" if self.calls else "stop"
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self.number:06d}",
-            "object": kind,
-            "created": int(time.time()),
-            "model": self.model,
-        }
+        return {"id": f"chatcmpl-{self.number:06d}", "object": kind, "created": int(time.time()), "model": self.model}
 
     def _usage(self) -> dict[str, int]:
         return {

@@ -31,11 +31,7 @@ class HostSite:
 
     @property
     def settings(self) -> dict[str, str]:
-        return {
-            "LCM_DATA_DIR": str(self.data_dir),
-            "LCM_PORT": str(self.port),
-            "LCM_MCP_PORT": str(self.mcp_port),
-        }
+        return {"LCM_DATA_DIR": str(self.data_dir), "LCM_PORT": str(self.port), "LCM_MCP_PORT": str(self.mcp_port)}
 
     def lcm(self, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
         """The command line of the person who lives in this home."""

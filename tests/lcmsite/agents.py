@@ -112,10 +112,7 @@ def serving(data_dir: Path) -> Iterator[str]:
 @contextmanager
 def serving_here() -> Iterator[str]:
     """The same in this process, where it starts at once."""
-    with (
-        override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=MOST_BYTES),
-        served_here(application(), lifespan="on") as port,
-    ):
+    with override_settings(DATA_UPLOAD_MAX_MEMORY_SIZE=MOST_BYTES), served_here(application(), lifespan="on") as port:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
@@ -191,11 +188,7 @@ HELLO = json.dumps(
         "jsonrpc": "2.0",
         "id": 0,
         "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
     }
 ).encode()
 READY = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'

@@ -10,15 +10,7 @@ from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as rest
 
 from conversations.cold_storage.cold_texts import ColdBlockDamaged
-from conversations.errors import (
-    Conflict,
-    ConversationBusy,
-    Forbidden,
-    Invalid,
-    NotFound,
-    Unauthenticated,
-    Unavailable,
-)
+from conversations.errors import Conflict, ConversationBusy, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
 from conversations.ledger.restoring import ParentNotThere
 from lcmsite.api.responses import problem_response
 from lcmsite.api.throttling import Allowance, TooManyRequests

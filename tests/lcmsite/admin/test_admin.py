@@ -196,11 +196,7 @@ def test_rows_with_composite_keys_are_on_the_pages_of_what_they_belong_to(root):
     item = ContextItem.objects.filter(summary_id=link.summary_id).first()
     of_message, of_summary, of_conversation = (
         root.get(address(model, "change", quote(key))).content.decode()
-        for model, key in (
-            (Message, link.message_id),
-            (Summary, link.summary_id),
-            (Conversation, item.conversation_id),
-        )
+        for model, key in ((Message, link.message_id), (Summary, link.summary_id), (Conversation, item.conversation_id))
     )
 
     assert address(Summary, "change", quote(link.summary_id)) in of_message

@@ -14,13 +14,7 @@ from lcmsite.dashboard.parts.findings import meaning_of
 from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking
-from tests.lcmsite.dashboard.trusting import (
-    INTEGRITY,
-    a_checker,
-    a_damaged_conversation,
-    a_report_on,
-    a_worker,
-)
+from tests.lcmsite.dashboard.trusting import INTEGRITY, a_checker, a_damaged_conversation, a_report_on, a_worker
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, page_of, shown_links
 
 

@@ -23,16 +23,7 @@ from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
 from tests.integrity.erasing import SECRET, erased, everything_stored
-from tests.lcmsite.gateway.sessions import (
-    CLAUDE,
-    SESSION,
-    an_agent,
-    conversation,
-    read_answer,
-    results,
-    user,
-    words,
-)
+from tests.lcmsite.gateway.sessions import CLAUDE, SESSION, an_agent, conversation, read_answer, results, user, words
 
 pytestmark = pytest.mark.django_db
 EVERY = pytest.mark.parametrize("surface", Surface)

@@ -23,16 +23,7 @@ from tests.clients.answers import Answer
 from tests.committed import another_connection
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
-from tests.lcmsite.gateway.sessions import (
-    PATHS,
-    an_exchange,
-    body_of,
-    conversation,
-    read_answer,
-    rendered,
-    user,
-    words,
-)
+from tests.lcmsite.gateway.sessions import PATHS, an_exchange, body_of, conversation, read_answer, rendered, user, words
 from tests.lcmsite.gateway.upstream import Upstream, answering
 
 pytestmark = pytest.mark.usefixtures("committed_db")
