@@ -84,6 +84,16 @@ def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     assert [part.tool_error for part in whole.parts] == [part.tool_error for part in message.parts]
 
 
+def test_a_content_too_long_to_compare_with_its_parts_becomes_a_file_of_its_own(conversation_id):
+    parts = tuple(NewPart(PartType.TEXT, text_content=f"part {n}") for n in range(5_000))
+    content = LOG * 40 + "part 0"
+
+    (appended,) = append(conversation_id, NewMessage(Role.USER, content, parts=parts)).messages
+
+    assert read(appended.message_id).content.startswith("<large_file ")
+    assert read(appended.message_id, whole=True).content == content
+
+
 def test_what_stands_for_the_file_is_what_is_hashed_counted_found_and_shown(conversation_id):
     (appended,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conversations.content.flattening import flattened
+from conversations.content.flattening import MOST_COMPARED, flattened
 from conversations.content.lossless_values import is_storable
 from conversations.types import NewMessage, NewPart, PartType
 
@@ -83,9 +83,11 @@ class TextCutter:
             parts.append(replace(part, **changes))
         content = message.content
         if content is not None:
-            for text, marked in with_marks.items():
+            # If the comparison would take too long, the content may become a file of its own.
+            is_compared = len(content) * len(parts) <= MOST_COMPARED
+            for text, marked in with_marks.items() if is_compared else ():
                 content = content.replace(text, marked)
-            repeated = (text for part in parts for text in _texts_of(part).values() if text)
+            repeated = (text for part in parts for text in _texts_of(part).values() if text and is_compared)
             if not _MARK.search(content) and not any(text in content for text in repeated):
                 content = self._text(content, Cut(""))
         return MarkedMessage(replace(message, content=content, parts=tuple(parts)), self._cuts)
