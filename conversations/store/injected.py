@@ -20,8 +20,8 @@ _MARK_LENGTH = 32
 _ELEMENT = re.compile(rf'<{_NAME} mark="([0-9a-f]{{{_MARK_LENGTH}}})">(.*?)</{_NAME}>', re.DOTALL)
 BEGINNING = f"<{_NAME} "
 _CLOSING = f"</{_NAME}>"
-# The text that may remain around the element. A message with nothing else is not stored.
-_SHELL = re.compile(r"(\s|</?system-reminder>)*")
+# These tags and white space may remain around the element. A message with nothing else is not stored.
+_SHELL = re.compile(r"</?system-reminder>")
 # An upper bound of the tokens of the element's tags, in any encoding.
 MARK_TOKENS = 64
 
@@ -91,4 +91,4 @@ def _rest_of(text: str | None) -> tuple[str | None, int]:
     rest = _ELEMENT.sub(lambda found: "" if _is_ours(found[1], found[2]) else found[0], text[:end]) + text[end:]
     if len(rest) == len(text):
         return text, 0
-    return (None if _SHELL.fullmatch(rest) else rest), len(text) - len(rest)
+    return (rest if _SHELL.sub("", rest).strip() else None), len(text) - len(rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,16 @@ def test_what_only_looks_like_it_is_stored(other):
 
     assert without_injected([message]).messages == (message,)
     assert without_injected([message]).skipped == ()
+
+
+def test_white_space_around_it_takes_little_memory():
+    sent = user(OURS + "\n" * 1_000_000)
+    tracemalloc.start()
+
+    assert without_injected([sent]).messages == ()
+
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
 
 
 def test_many_marks_that_are_never_closed_are_read_in_linear_time():
