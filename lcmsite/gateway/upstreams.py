@@ -118,9 +118,10 @@ class Routes:
     rules: Mapping[str, Rule]
 
     def route(self, method: str, raw_path: str, headers: Mapping[str, str]) -> Route | None:
-        """Return a request's route; None for an unknown upstream or a path with `..`."""
+        """Return a request's route; None for an unknown upstream, `*`, or `..` in it."""
         found = _PATH.fullmatch(raw_path)
-        assert found is not None
+        if found is None:
+            return None
         rest = found["rest"] or "/"
         surface, task = surface_of(method, rest) or (None, None)
         name = found["upstream"] or self._default_upstream(surface, headers)

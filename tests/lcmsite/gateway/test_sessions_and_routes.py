@@ -177,7 +177,7 @@ ROUTES = Routes(
         ("GET", "/v1/models", {"anthropic-version": "2023-06-01"}, "https://api.anthropic.com/v1/models"),
         ("HEAD", "/", {"user-agent": "Claude-Code"}, "https://api.anthropic.com/"),
         ("GET", "/v1/models", {}, "https://api.openai.com/v1/models"),
-        ("POST", "/gw/elsewhere/v1/messages", {}, None),
+        ("OPTIONS", "*", {}, None),
     ],
 )
 def test_a_path_has_its_upstream(method, path, headers, url):
