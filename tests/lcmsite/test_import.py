@@ -270,17 +270,6 @@ def test_a_line_put_in_or_taken_out_is_noticed_and_nothing_is_stored_twice(growi
     assert Message.objects.count() == 70
 
 
-def test_a_history_in_another_form_of_file_is_not_stored_twice(growing, tmp_path):
-    _begun(growing, 20)
-    as_list = tmp_path / "growing.json"
-    as_list.write_text(json.dumps([_row(number) for number in range(20)]))
-
-    refused = lcm("--json", "import", str(as_list))
-
-    assert refused.problem["code"] == "history_changed"
-    assert Message.objects.count() == 20
-
-
 def test_a_file_may_grow_after_another_was_added_to_its_session(growing, tmp_path):
     _begun(growing, 5)
     another = tmp_path / "another.jsonl"

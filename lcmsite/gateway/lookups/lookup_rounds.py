@@ -143,7 +143,7 @@ class LookupRounds:
                 whole.clear()
         reader = AnswerReader(self.surface, is_stream=False)
         found = _try_finish(reader) if is_read and _try_feed(reader, bytes(whole)) else None
-        if found is None or not (self.bodies or _has_lookups(found)):
+        if found is None or not (_has_lookups(found) or (self.bodies and found.is_complete)):
             await self._send(bytes(whole))
             return None
         self.bodies.append(json.loads(whole))

@@ -249,6 +249,17 @@ def test_an_error_within_the_answer_of_a_body_leaves_the_client_without_one() ->
     assert client.status is None and client.watcher.status is None
 
 
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+def test_an_error_that_a_vendor_sends_as_a_good_answer_is_passed_on_after_a_lookup(surface: Surface) -> None:
+    lookup = rendered(surface, Answer("I look.", (ToolCall("lcm_grep", {"query": "x"}),))).whole()
+    error = b'{"error": {"message": "overloaded"}}'
+    client = Client()
+
+    client.ask(Vendor([(200, JSON, json.dumps(lookup).encode()), (200, JSON, error)]), surface)
+
+    assert (bytes(client.body), client.is_done) == (error, True)
+
+
 def test_tokens_are_counted_beside_the_other_streams() -> None:
     class Noting(RequestCounter):
         def tokens(self, value: Any) -> int:
