@@ -142,18 +142,20 @@ LIMIT %(limit)s
 
 -- name: quiet_conversations
 -- Conversations without a write for some minutes whose session summary is missing, ends at another message than the
--- head, or belongs to another project.
+-- head, or belongs to another project. A time ahead is from before the clock was set back, and says nothing.
 SELECT c.conversation_id, c.workspace_id
 FROM conversations c
 LEFT JOIN session_summaries s ON s.conversation_id = c.conversation_id
     AND NOT EXISTS (SELECT FROM session_summaries newer WHERE newer.supersedes_id = s.summary_id)
-WHERE c.updated_at <= now() - make_interval(mins => %(minutes)s) AND c.next_seq > 1
+WHERE c.next_seq > 1
+  AND c.updated_at NOT BETWEEN now() - make_interval(mins => %(minutes)s) AND now() + interval '5 minutes'
   AND (s.summary_id IS NULL OR s.last_seq <> lcm_head_seq(c.next_seq, c.inactive) OR s.project_id IS DISTINCT FROM c.project_id)
   AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.conversation_id AND m.erased_by_id IS NULL)
   AND NOT EXISTS (
       SELECT FROM history_jobs j WHERE j.conversation_id = c.conversation_id
         -- If a job ended after the last write and made no summary, another job would make none either.
-        AND (j.state IN ('queued', 'leased') OR j.reason = 'quiet' AND j.finished_at > c.updated_at)
+        AND (j.state IN ('queued', 'leased') OR j.reason = 'quiet'
+             AND j.finished_at BETWEEN least(c.updated_at, now() - make_interval(mins => %(minutes)s)) AND statement_timestamp())
   )
 ORDER BY c.updated_at LIMIT %(limit)s
 

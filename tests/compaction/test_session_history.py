@@ -187,6 +187,24 @@ def test_the_sweep_finds_conversations_that_are_quiet_and_have_something_new():
     assert loud.conversation_id not in HistoryJob.objects.values_list("conversation_id", flat=True)
 
 
+def test_after_the_clock_was_set_back_a_session_gets_its_summary_now_and_then():
+    session, worker = a_session(1), HistoryWorker.from_settings()
+    ahead = timezone.now() + timedelta(days=300)
+    Conversation.objects.update(updated_at=ahead)
+
+    def is_asked() -> bool:
+        go_on(session)
+        worker.sweep()
+        asked = HistoryJob.objects.filter(state=JobState.QUEUED).exists()
+        work_off()
+        return asked
+
+    assert [is_asked(), is_asked()] == [True, False]
+    # It ended before the clock was set back.
+    HistoryJob.objects.update(finished_at=ahead)
+    assert is_asked()
+
+
 def test_with_no_minutes_only_a_request_makes_a_summary(settings):
     settings.LCM = {"session_quiet_minutes": 0}
     quiet(a_session(1))
