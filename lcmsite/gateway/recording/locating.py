@@ -99,20 +99,22 @@ def _find_by_prefix(exchange: Exchange, request: ReadRequest, store: Conversatio
     # The newest exchange of the session ends near the end of this history.
     chains = list(dict.fromkeys(link.chain for link in links))[-MOST_CHAINS:]
     rows = _exchanges(store).filter(Q(request_chain__in=chains) | Q(answer_chain__in=chains), side="")
-    found = rows.values_list("conversation_id", "request_chain", "answer_chain", "received_at", "exchange_key")
-    indexes = {link.chain: index for index, link in enumerate(links)}
     first_answer = next(
         (index for index, each in enumerate(request.messages) if each.message.role is Role.ASSISTANT), len(links)
     )
-    best: tuple[int, object] | None = None
-    chosen = None
-    for conversation_id, request_chain, answer_chain, received_at, key in found:
-        index = max(indexes.get(bytes(chain), -1) for chain in (request_chain, answer_chain or b""))
-        has_answer = index >= first_answer
-        is_retry = abs(exchange.received_at - received_at) < RETRIED_WITHIN or str(key) == exchange.exchange_key
-        if (has_answer or is_retry) and (best is None or (index, received_at) > best):
-            best, chosen = (index, received_at), conversation_id
-    return chosen
+    answered = {link.chain for link in links[first_answer:]}
+    began, ended = exchange.received_at - RETRIED_WITHIN, exchange.received_at + RETRIED_WITHIN
+    is_retry = Q(received_at__range=(began, ended)) | Q(exchange_key=exchange.exchange_key)
+    # Thousands of sessions may begin with one question: only those with its answer, too, are read.
+    rows = rows.filter(Q(request_chain__in=answered) | Q(answer_chain__in=answered) | is_retry)
+    indexes = {link.chain: index for index, link in enumerate(links)}
+    found = [
+        (max(indexes.get(bytes(chain or b""), -1) for chain in ends), received_at, conversation_id)
+        for received_at, conversation_id, *ends in rows.values_list(
+            "received_at", "conversation_id", "request_chain", "answer_chain"
+        )
+    ]
+    return max(found)[2] if found else None
 
 
 def _is_foreign(conversation_id: int) -> bool:

@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from compaction.models import CompactionBoundary
 from conversations.formats.openai_responses import NOTE
@@ -545,6 +547,21 @@ def test_the_same_first_question_begins_another_session_unless_it_is_a_retry(wor
     first.ask(user("And?"), answer=Answer("Yes."))
 
     assert sorted(map(words, Conversation.objects.all())) == [["Hi", "Good morning."], ["Hi", "Hello.", "And?", "Yes."]]
+
+
+def test_sessions_that_only_begin_with_the_same_question_are_not_read(workspace):
+    for number in range(3):
+        an_agent(workspace, Surface.CHAT, headers={}).ask(user("Begin."), answer=Answer(f"Answer {number}."))
+        GatewayExchange.objects.update(received_at="2026-01-01T00:00:00Z")
+
+    with CaptureQueriesContext(connection) as queries:
+        an_agent(workspace, Surface.CHAT, headers={}).ask(user("Begin."), answer=Answer("Answer 3."))
+
+    [found] = [each["sql"] for each in queries if '"answer_chain" IN' in each["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(found)
+        # Only the exchange itself, which is stored now.
+        assert (cursor.rowcount, Conversation.objects.count()) == (1, 4)
 
 
 def test_requests_with_only_what_is_new_follow_their_answer(workspace):
