@@ -165,7 +165,10 @@ class Repairs(Scoped):
                 lock_conversations(conversation_ids)
                 plan = plan_of(self.scope, repair_id, locked=True)
                 _require(plan, state)
-                yield plan, list(plan.steps.filter(state=state).order_by("ordinal")), conversation_ids
+                steps = list(plan.steps.filter(state=state).order_by("ordinal"))
+                if _conversations(steps) != conversation_ids:
+                    raise Conflict(f"Other steps of {repair_id} were approved at this moment; try again.")
+                yield plan, steps, conversation_ids
 
     def _apply_steps(self, steps: Sequence[models.RepairStep], conversation_ids: Sequence[int]) -> dict[str, Any]:
         """Apply steps if they add no findings; return the outcome."""

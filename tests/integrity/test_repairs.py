@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compaction.run import compaction_lock
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
@@ -22,7 +23,7 @@ from integrity.repairs.repair_plans import OPERATIONS
 from integrity.retention.erasure import Erasures
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from tests.compacting import another_session_compacts
-from tests.factories import a_workspace, say
+from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, checked
 from tests.integrity.breaks import BREAKS
 from tests.integrity.erasing import erased
@@ -106,6 +107,23 @@ def test_a_repair_that_would_make_things_worse_is_rolled_back_and_says_why(conve
     assert done.state is PlanState.REFUSED
     assert {each["code"] for each in done.outcome["added"]} >= {"messages_are_reachable_once"}
     assert everything() == before
+
+
+def test_a_step_that_is_approved_while_others_begin_waits_for_the_lock_of_its_conversation(plan, monkeypatch):
+    another = a_conversation("one").conversation_id
+    breaking("UPDATE conversations SET total_tokens = 0 WHERE conversation_id = %s", another)
+    plan = a_plan()
+    Repairs(ADMIN).approve_steps(repair_id=plan.repair_id, ordinals=[1])
+
+    def approved_and_locked(conversation_id):
+        approved(plan)
+        return compaction_lock(conversation_id)
+
+    monkeypatch.setattr("integrity.repairs.applying.compaction_lock", approved_and_locked)
+
+    with pytest.raises(Conflict, match="approved at this moment"):
+        Repairs(ADMIN).apply_plan(repair_id=plan.repair_id)
+    assert applied(plan).state is PlanState.APPLIED
 
 
 def test_a_repair_waits_for_no_compaction(conversation, plan):
