@@ -33,12 +33,7 @@ _ERASE_OF_A_WHOLE_CONVERSATION = (
     "erase_plan_instructions",
     "erase_repair_steps",
 )
-_ERASE_OF_NAMED_ITEMS = (
-    "erase_quarantine_reasons",
-    "erase_grant_questions",
-    "erase_upload_labels",
-    "erase_map_runs",
-)
+_ERASE_OF_NAMED_ITEMS = ("erase_quarantine_reasons", "erase_grant_questions", "erase_upload_labels", "erase_map_runs")
 
 # Other texts that may quote the erased ones: those erased only with a whole conversation, and those always erased.
 _ERASED_WITH_ALL = (

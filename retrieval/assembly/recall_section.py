@@ -46,12 +46,7 @@ class Section(NamedTuple):
 
 
 def recall_section(
-    conversation_id: int,
-    *,
-    limit: int,
-    fresh_messages: int,
-    count: Callable[[str], int],
-    withheld: Collection[str],
+    conversation_id: int, *, limit: int, fresh_messages: int, count: Callable[[str], int], withheld: Collection[str]
 ) -> Section:
     """Write the section within `limit` tokens, with the newest summaries that fit.
 

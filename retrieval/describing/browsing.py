@@ -78,12 +78,7 @@ class ConversationBrowser(Reader):
     """Lists conversations."""
 
     def browse(
-        self,
-        *,
-        query: str | None = None,
-        sort: BrowseSort | str = BrowseSort.UPDATED,
-        page: int = 1,
-        limit: int = 25,
+        self, *, query: str | None = None, sort: BrowseSort | str = BrowseSort.UPDATED, page: int = 1, limit: int = 25
     ) -> ConversationPage:
         """List the workspace's conversations, each with the tokens of its context.
 

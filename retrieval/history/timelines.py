@@ -75,12 +75,7 @@ def entries(
         "limit": limit,
     }
     owner = _owner(project_id=project_id, workspace_id=scope.workspace_id)
-    of_summaries = {
-        owner.format("s"): True,
-        _OF_KIND: kind is not None,
-        _NONE: conversation_ids,
-        _OF_IDS: ids,
-    }
+    of_summaries = {owner.format("s"): True, _OF_KIND: kind is not None, _NONE: conversation_ids, _OF_IDS: ids}
     of_conversations = {
         owner.format("c"): True,
         _NONE: kind not in (None, HistoryKind.SESSION),

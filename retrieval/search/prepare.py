@@ -197,11 +197,7 @@ def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:
 
     The messages may be of other conversations than the requested one.
     """
-    values = {
-        "tool_names": list(request.tool_names),
-        "conversation_id": request.conversation_id,
-        "most": MOST_CALLS,
-    }
+    values = {"tool_names": list(request.tool_names), "conversation_id": request.conversation_id, "most": MOST_CALLS}
     [(calls, found)] = rows(_SQL["messages_of_rare_tools"], values)
     return tuple(found) if calls < MOST_CALLS else None
 

@@ -8,15 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from conversations.sql import bigint, load, rows
-from retrieval.search.filters import (
-    BLOCK,
-    MESSAGE_RANK,
-    MESSAGES,
-    NEWEST,
-    Filters,
-    Searchable,
-    key_values,
-)
+from retrieval.search.filters import BLOCK, MESSAGE_RANK, MESSAGES, NEWEST, Filters, Searchable, key_values
 from retrieval.search.prepare import Prepared
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import ParsedQuery
@@ -146,7 +138,7 @@ class RecencySearch:
         upto = (key[0] if key is not None else NEWEST) if is_first else window.upto
         after = -1 if is_last else window.after
         statement = _SQL["newest_matches"].format(
-            each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables),
+            each=" UNION ALL ".join(self._of_table(table, query, window) for table in filters.tables)
         )
         values = {
             **filters.values,

@@ -129,12 +129,7 @@ class VectorTable:
 
     def next_texts(self, *, conversation_id: int, after: int, most: int) -> list[TextOfMessage]:
         """Read the messages after a seq; those to be embedded have a text."""
-        values = {
-            "conversation_id": conversation_id,
-            "after": after,
-            "most": most,
-            "most_characters": MOST_CHARACTERS,
-        }
+        values = {"conversation_id": conversation_id, "after": after, "most": most, "most_characters": MOST_CHARACTERS}
         return [TextOfMessage(*row) for row in rows(self._sql("next_texts"), values)]
 
     def store(self, passages: Sequence[StoredPassage], *, conversation_id: int) -> int:

@@ -15,14 +15,7 @@ from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
-from retrieval.search.relevance.ranking import (
-    A_HANDFUL,
-    LONG,
-    Ranking,
-    Weights,
-    conversation_of,
-    seq_of,
-)
+from retrieval.search.relevance.ranking import A_HANDFUL, LONG, Ranking, Weights, conversation_of, seq_of
 from retrieval.search.request import BEGINNING, Found, FoundRow, Position
 from retrieval.search.snippets import best_passage, only_listed
 
