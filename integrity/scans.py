@@ -115,9 +115,9 @@ class ScanWorker:
         now = self.now()
         if self.policy.scan_interval_minutes:
             interval = timedelta(minutes=self.policy.scan_interval_minutes)
-            self._request_each(ScanMode.INCREMENTAL, unless_since=now - interval)
+            self._request_each(ScanMode.INCREMENTAL, unless_within=(now - interval, now + interval))
         if now.hour == self.policy.full_scan_hour:
-            self._request_everything(unless_since=now - timedelta(hours=2))
+            self._request_everything(unless_within=(now - timedelta(hours=2), now + timedelta(hours=2)))
         self._delete_old(now - timedelta(days=self.policy.kept_report_days))
 
     def _delete_old(self, before: datetime) -> None:
@@ -128,24 +128,27 @@ class ScanWorker:
         for old in (reports, over):
             old.model.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_DELETED])).delete()
 
-    def _request_each(self, mode: ScanMode, *, unless_since: datetime) -> None:
-        """Request one scan for each workspace, so that its members can read the report."""
+    def _request_each(self, mode: ScanMode, *, unless_within: tuple[datetime, datetime]) -> None:
+        """Request one scan for each workspace, so that its members can read the report.
+
+        A scan was requested much later than now if the clock was set back since: it does not count.
+        """
         requested = IntegrityScan.objects.filter(
-            workspace=OuterRef("pk"), conversation=None, mode=mode, requested_at__gt=unless_since
+            workspace=OuterRef("pk"), conversation=None, mode=mode, requested_at__range=unless_within
         )
         for workspace in Workspace.objects.filter(~Exists(requested)).order_by("pk"):
             request(Scope(workspace.pk), conversation_id=None, mode=mode)
 
-    def _request_everything(self, *, unless_since: datetime) -> None:
+    def _request_everything(self, *, unless_within: tuple[datetime, datetime]) -> None:
         """Request a full scan of each workspace, and then one of the whole site.
 
         The scan of the site also finds rows that no longer belong to a workspace. It is incremental, and skips the
         conversations that the scans of the workspaces have just checked.
         """
-        self._request_each(ScanMode.FULL, unless_since=unless_since)
+        self._request_each(ScanMode.FULL, unless_within=unless_within)
         mode = ScanMode.INCREMENTAL
         requested = IntegrityScan.objects.filter(workspace=None, conversation=None, mode=mode)
-        if not requested.filter(requested_at__gt=unless_since).exists():
+        if not requested.filter(requested_at__range=unless_within).exists():
             request(EVERYTHING, conversation_id=None, mode=mode)
 
     def _carry_out(self, lease: Lease[IntegrityScan]) -> None:

@@ -186,7 +186,9 @@ class AnchorService:
     def _is_due(self) -> bool:
         last = AuditEntry.objects.filter(act=Act.ANCHOR).order_by("-audit_id").values_list("recorded_at", flat=True)
         since = last.first() or Conversation.objects.aggregate(oldest=Min("created_at"))["oldest"]
-        return since is not None and since <= self.now() - timedelta(minutes=self.policy.anchor_interval_minutes)
+        interval = timedelta(minutes=self.policy.anchor_interval_minutes)
+        # A time much later than now is from before the clock was set back.
+        return since is not None and not self.now() - interval < since < self.now() + interval
 
 
 def _read_chains() -> Iterator[AnchoredChain]:

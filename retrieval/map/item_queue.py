@@ -32,6 +32,8 @@ OPEN_STATES = (MapState.QUEUED, MapState.RUNNING)
 NO_USAGE = Usage()
 # An item fails after this many consecutive calls without an answer, because otherwise its run might never end.
 MOST_FAULTS = 20
+# The longest lease of an outside agent, in seconds.
+LONGEST_LEASE = 24 * 3600
 
 STATEMENTS = sql.load("retrieval/map/statements.sql")
 
@@ -131,9 +133,9 @@ def queue_of(run_id: str) -> WorkQueue[MapItem]:
 
 
 def limit_waits() -> None:
-    """Shorten waits of items for language models; see `WorkQueue.limit_waits`."""
-    rows = partial(MapItem.objects.filter, run__kind=MapKind.LLM)
-    WorkQueue(rows, no_wake_up, 1.0, LONGEST_RETRY_AFTER_SECONDS).limit_waits()
+    """Shorten waits of items and leases; see `WorkQueue.limit_waits`."""
+    for kind, longest in ((MapKind.LLM, LONGEST_RETRY_AFTER_SECONDS), (MapKind.AGENTIC, LONGEST_LEASE)):
+        WorkQueue(partial(MapItem.objects.filter, run__kind=kind), no_wake_up, 1.0, longest).limit_waits()
 
 
 def claim_next(*, worker: str, lease_seconds: float) -> ItemLease | None:

@@ -28,6 +28,7 @@ from conversations.param_fields import (
 )
 from conversations.work.queue import WorkState
 from retrieval.map.input_items import MOST_GIVEN_ITEMS
+from retrieval.map.item_queue import LONGEST_LEASE
 from retrieval.map.submission import (
     MOST_ATTEMPTS,
     MOST_CONCURRENCY,
@@ -38,7 +39,6 @@ from retrieval.map.submission import (
 from retrieval.map.types import MapKind, MapState
 
 MOST_CLAIMED = 100
-LONGEST_LEASE = 24 * 3600
 
 # May be empty here: the service refuses an empty one, in the specification's words.
 Term = Annotated[str, Field(max_length=MOST_TERM_CHARACTERS)]

@@ -255,6 +255,7 @@ def test_a_worker_makes_one_when_the_last_is_older_than_the_interval():
     assert not sweep(minutes=policy.anchor_interval_minutes - 1)
     assert sweep(minutes=policy.anchor_interval_minutes + 1)
     assert not sweep(minutes=policy.anchor_interval_minutes - 1)
+    assert sweep(days=-400)
     off = type(policy)(anchor_interval_minutes=0)
     assert service(policy=off, now=lambda: now + timedelta(days=400)).sweep() is None
 

@@ -147,6 +147,15 @@ def test_the_sweep_asks_for_scans_by_the_clock(conversation_ids):
     assert list(asked) == [(ours, "incremental"), (ours, "full"), (None, "incremental")]
 
 
+def test_scans_go_on_after_the_clock_was_set_back(conversation_ids):
+    a_worker(scan_interval_minutes=60, full_scan_hour=-1).sweep()
+    models.IntegrityScan.objects.update(state="done", requested_at=datetime.now(UTC) + timedelta(days=400))
+
+    a_worker(scan_interval_minutes=60, full_scan_hour=-1).sweep()
+
+    assert models.IntegrityScan.objects.filter(state="queued").count() == 1
+
+
 def test_at_night_each_workspace_is_told_of_its_own_and_what_belongs_to_none_is_looked_for(conversation_ids):
     a_conversation("theirs", workspace=a_workspace("another"))
     altered(conversation_ids[1])

@@ -19,6 +19,7 @@ from retrieval.map import map_worker
 from retrieval.map.item_queue import ItemLease, claim_next
 from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem
+from retrieval.map.types import MapKind
 from tests.compaction.vendor import failing, rate_limited, refusing
 from tests.factories import a_conversation
 from tests.retrieval.map.labels import Unreliable, a_run, an_item, answering, expected, item_in, labelling, last_message
@@ -149,10 +150,11 @@ def test_an_open_breaker_pauses_the_run_and_the_sweep_resumes_it(operator, work,
     assert operator.get_run(run_id=run.run_id).done == 8
 
 
-def test_after_the_clock_was_set_back_items_are_due_within_an_hour(operator, work, policy):
-    run = a_run(operator, 2)
-    soon, tomorrow = (timezone.now() + timedelta(hours=hours) for hours in (2, 24))
-    MapItem.objects.update(state="leased", run_after=tomorrow, leased_until=tomorrow)
+@pytest.mark.parametrize(("kind", "hours"), [("llm", 2), ("agentic", 25)])
+def test_after_the_clock_was_set_back_items_are_due_soon(operator, work, policy, kind, hours):
+    run = a_run(operator, 2, kind=MapKind(kind), retain="the rest")
+    soon, later = (timezone.now() + timedelta(hours=hours) for hours in (hours, 100))
+    MapItem.objects.update(state="leased", run_after=later, leased_until=later)
 
     MapWorker.from_settings().sweep()
 
