@@ -53,6 +53,5 @@ def a_tool_call(call_id: str, name: str = "read_file", **arguments: Any) -> NewM
 def a_tool_result(call_id: str, output: str) -> NewMessage:
     """The tool's result for a call."""
     return NewMessage(
-        Role.TOOL,
-        parts=(NewPart(PartType.TOOL, tool_call_id=call_id, tool_output=output, tool_status="completed"),),
+        Role.TOOL, parts=(NewPart(PartType.TOOL, tool_call_id=call_id, tool_output=output, tool_status="completed"),)
     )

@@ -34,9 +34,13 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> InMemoryStorage:
     return storage
 
 
+def scope() -> Scope:
+    return Scope(a_workspace().pk, actor="key 7")
+
+
 @pytest.fixture
 def erasures(storage: InMemoryStorage) -> Erasures:
-    return Erasures.from_settings(Scope(a_workspace().pk, actor="key 7"))
+    return Erasures.from_settings(scope())
 
 
 def a_secret_conversation(*, compacted: bool = True) -> int:

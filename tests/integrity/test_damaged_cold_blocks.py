@@ -11,14 +11,14 @@ from conversations.audit import AuditLog
 from conversations.cold_storage.archiving import archive_stretch
 from conversations.cold_storage.cold_texts import ColdBlockDamaged
 from conversations.models import ColdBlock, Message
-from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
 from integrity.ledgers import Ledgers
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_workspace, say
+from tests.factories import a_conversation, a_store, say
 from tests.integrity.breaking import breaking, found
+from tests.integrity.erasing import scope
 
 pytestmark = pytest.mark.django_db
 
@@ -26,10 +26,6 @@ OTHERS_BLOCK = (
     "UPDATE message_parts SET exact = json_build_object('cold_block_id', %s::bigint)"
     " WHERE message_id = (SELECT message_id FROM messages WHERE conversation_id = %s AND seq = 1)"
 )
-
-
-def scope() -> Scope:
-    return Scope(a_workspace().pk, actor="key 7")
 
 
 def a_cold_conversation(session_id: str = "a") -> tuple[int, int, int]:

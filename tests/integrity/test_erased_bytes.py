@@ -13,12 +13,11 @@ from django.db import transaction
 from conversations.files.large_files import BytesErased, LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.models import Conversation, LargeFile
-from conversations.scope import Scope
 from integrity.models import Erasure
 from integrity.retention.erasure import Erasures
 from tests.conversations.appending import at_once
-from tests.factories import a_conversation, a_workspace
-from tests.integrity.erasing import assert_clean, erased
+from tests.factories import a_conversation
+from tests.integrity.erasing import assert_clean, erased, scope
 
 # So often two are at work at once.
 many_times = pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.thorough)])
@@ -33,7 +32,7 @@ def stored(conversation_id: int, content: bytes = b"shared") -> str:
 
 
 def erase(conversation_id: int, file_id: str) -> None:
-    erased(Erasures.from_settings(Scope(a_workspace().pk, actor="key 7")), conversation_id, file_ids=[file_id])
+    erased(Erasures.from_settings(scope()), conversation_id, file_ids=[file_id])
 
 
 def has_bytes(file_id: str) -> bool:

@@ -24,15 +24,11 @@ from lcmsite.catalogue.json_text import as_ascii_json
 from lcmsite.ops.documents import PROJECT
 from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant
-from tests.factories import a_conversation, a_store, a_workspace
-from tests.integrity.erasing import SECRET, a_secret_conversation, erased, erasures, everything_stored, storage  # noqa: F401
+from tests.factories import a_conversation, a_store
+from tests.integrity.erasing import SECRET, a_secret_conversation, erased, erasures, everything_stored, scope, storage  # noqa: F401
 from tests.statements import analyze, rows_handled
 
 pytestmark = pytest.mark.django_db
-
-
-def scope() -> Scope:
-    return Scope(a_workspace().pk, actor="key 7")
 
 
 def quoted_elsewhere() -> int:

@@ -81,10 +81,7 @@ def a_site(data_dir: Path, blocker: DjangoDbBlocker, **given: str) -> Iterator[R
     with committed(blocker):
         workspace = a_workspace()
         write, read, slow = (an_api_key(workspace, scope) for scope in ("write", "read", "write"))
-        with (
-            served("web", data_dir, **given) as port,
-            served("mcp", data_dir, **given) as mcp_port,
-        ):
+        with served("web", data_dir, **given) as port, served("mcp", data_dir, **given) as mcp_port:
             eventually(lambda: answers(port) and agents_are_served(mcp_port), seconds=90)
             yield Running(data_dir, port, mcp_port, write, read, slow, with_a_long_ledger(Site(port, write)))
 

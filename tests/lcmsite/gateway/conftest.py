@@ -24,10 +24,7 @@ from tests.lcmsite.operating import eventually, free_port, is_gateway
 
 _NUMBERS = itertools.count()
 # For all files: a small window, and little patience with a database that is away.
-SETTINGS = {
-    "LCM_MODEL_TOKEN_BUDGET": "16000",
-    **constants(gateway_spool_bytes=1024**2, pool_timeout_seconds=1),
-}
+SETTINGS = {"LCM_MODEL_TOKEN_BUDGET": "16000", **constants(gateway_spool_bytes=1024**2, pool_timeout_seconds=1)}
 
 
 @dataclass

@@ -78,11 +78,7 @@ def test_credentials_are_no_hints():
             f"gateway/{ID}/agent-0001",
         ),
         ({"x-parent-session-id": "ses_00000001"}, f"gateway/{ID}", "gateway/ses_00000001"),
-        (
-            {"x-lcm-session-id": "team/a/b", "x-claude-code-agent-id": "agent-0001"},
-            "team/a/b/agent-0001",
-            "team/a/b",
-        ),
+        ({"x-lcm-session-id": "team/a/b", "x-claude-code-agent-id": "agent-0001"}, "team/a/b/agent-0001", "team/a/b"),
         # A session's name may have 500 characters.
         ({"x-lcm-session-id": "x" * 490, "x-claude-code-agent-id": "agent-0001"}, "gateway/agent-0001", "x" * 490),
     ],
