@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from retrieval.map.item_queue import claim_of_run
 from retrieval.map.models import MapRun
@@ -58,3 +59,7 @@ def completed(run: MapRun) -> MapRun:
     run.refresh_from_db()
     assert run.state == MapState.COMPLETED
     return run
+
+
+def lines_of(file_id: str) -> list[Any]:
+    return [json.loads(line) for line in LargeFileService.from_settings().read(file_id=file_id).splitlines()]

@@ -11,6 +11,8 @@ from unittest.mock import patch
 import psycopg
 from django.db import connection
 
+from conversations.sql import rows
+
 _GONE_THROUGH = """
     SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 """
@@ -38,9 +40,7 @@ def analyze(tables: str = "messages") -> None:
 
 def rows_gone_through() -> int:
     """How many rows this transaction has read so far, in tables and through indexes."""
-    with connection.cursor() as cursor:
-        cursor.execute(_GONE_THROUGH)
-        return int(cursor.fetchone()[0])
+    return int(value(_GONE_THROUGH))
 
 
 def rows_handled(statement: str, values: Mapping[str, Any]) -> int:
@@ -60,3 +60,7 @@ def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield node
     for below in node.get("Plans", ()):
         yield from _nodes(below)
+
+
+def value(statement: str, *values: object) -> Any:
+    return rows(statement, values)[0][0]

@@ -18,6 +18,7 @@ from tests.factories import a_conversation
 from tests.flows.own_server import OwnServer, own_server, patiently  # noqa: F401
 from tests.flows.processes import wait_until
 from tests.flows.storms import Workers
+from tests.maps import lines_of
 from tests.retrieval.map.labels import PROMPT, SCHEMA, Unreliable, an_item, expected, last_message
 
 # A silent worker's items are soon another's, and a slice is over soon.
@@ -29,11 +30,6 @@ TIGHT = {
     "map_lease_seconds": 5.0,
     "map_calls": 8,
 }
-
-
-def lines_of(file_id: str) -> list[dict]:
-    content = LargeFileService.from_settings().read(file_id=file_id).decode()
-    return [json.loads(line) for line in content.splitlines()]
 
 
 @pytest.mark.thorough

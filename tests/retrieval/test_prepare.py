@@ -9,7 +9,6 @@ from django.db import OperationalError, connection, transaction
 
 from conversations.errors import Unavailable
 from conversations.scope import Scope
-from conversations.sql import rows
 from retrieval.assembler import ContextAssembler
 from retrieval.history.project_history import ProjectHistory
 from retrieval.search import prepare as preparing
@@ -18,7 +17,7 @@ from retrieval.search.query.parser import parse
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation, a_workspace
-from tests.statements import analyze, counted_statements
+from tests.statements import analyze, counted_statements, value
 
 OF_EVERY_KIND = 'red "wooden boat" -sail -"a mast" src/getBoat.ts:42 数据库 café the win'
 
@@ -90,10 +89,6 @@ def test_terms_of_every_kind_are_lexed_once():
 
 def too_slow() -> Unavailable:
     return Unavailable("Too slow.", code="search_timeout")
-
-
-def value(statement: str) -> object:
-    return rows(statement)[0][0]
 
 
 @pytest.mark.django_db

@@ -10,17 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations.scope import EVERYTHING
-from conversations.sql import ROOMS, rows
+from conversations.sql import ROOMS
 from retrieval.search.filters import Filters
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation
+from tests.statements import value
 
 pytestmark = pytest.mark.django_db
-
-
-def value(statement: str, *values: object) -> object:
-    return rows(statement, values)[0][0]
 
 
 @pytest.mark.parametrize(

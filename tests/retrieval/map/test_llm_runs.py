@@ -22,12 +22,8 @@ from retrieval.map.models import MapEvent, MapItem
 from retrieval.map.types import MapKind
 from tests.compaction.vendor import failing, rate_limited, refusing
 from tests.factories import a_conversation
+from tests.maps import lines_of
 from tests.retrieval.map.labels import Unreliable, a_run, an_item, answering, expected, item_in, labelling, last_message
-
-
-def lines_of(file_id):
-    content = LargeFileService.from_settings().read(file_id=file_id).decode()
-    return [json.loads(line) for line in content.splitlines()]
 
 
 def test_outputs_come_in_the_order_of_the_input_and_the_conversation_gets_ids_and_counts(operator, work, vendor):

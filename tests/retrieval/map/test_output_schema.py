@@ -53,13 +53,6 @@ BOMB = {
 }
 
 
-def nested(levels):
-    schema = {}
-    for _ in range(levels):
-        schema = {"items": schema}
-    return schema
-
-
 @pytest.mark.parametrize(
     "schema",
     [
@@ -72,7 +65,7 @@ def nested(levels):
         {"$ref": "#"},
         {"allOf": [{"$ref": "#"}]},
         BOMB,
-        nested(41),
+        reduce(lambda schema, _: {"items": schema}, range(41), {}),
         reduce(lambda schema, _: {"allOf": [schema], "unevaluatedProperties": False}, range(18), {"properties": {}}),
         {"description": "x" * 64_001},
         {"pattern": "(a+)+$"},
