@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from tests.clients.live_opencode_and_pi import OpenCode, Pi
 from tests.clients.programs import agent_program
 from tests.clients.vendor import Answer, ToolCall, Vendor
 from tests.factories import a_workspace
-from tests.lcmsite.callers import lcm
+from tests.lcmsite.callers import an_api_key, lcm
 from tests.lcmsite.operating import eventually
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -79,6 +81,14 @@ def test_what_was_undone_stays_beside_the_branch_after_a_restart(agent: Agent, s
 
     assert prompts(active=True) == ["Paint it.", "Paint it green.", "Is it green?"]
     assert prompts(active=False) == ["Paint it blue."]
+
+
+def test_a_turn_whose_answer_was_lost_is_on_the_path_of_the_next(served_lcm: ServedLcm) -> None:
+    own = {"LCM_BASE_URL": served_lcm.url, "LCM_TOKEN": an_api_key()}
+
+    subprocess.run(["node", Path(__file__).with_name("lost_answer.mjs")], env=os.environ | own, check=True, timeout=60)
+
+    assert prompts(active=True) == ["one", "three", "four"]
 
 
 @of_agents(OpenCode, Pi)

@@ -28,9 +28,7 @@ def test_a_tokenizer_that_nobody_knows_is_an_error_and_not_an_estimate(settings)
 
     [error] = [each for each in run_checks() if each.id == "lcm.E004"]
 
-    assert error.is_serious()
-    assert "LCM_ENCODING" in error.msg
-    assert "o200k_base" in error.hint
+    assert error.is_serious() and "LCM_ENCODING" in error.msg and "o200k_base" in error.hint
 
 
 @pytest.mark.thorough
@@ -39,8 +37,7 @@ def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path):
 
     checked = run_python("manage.py", "check", LCM_DATA_DIR=str(tmp_path / "file" / "var"))
 
-    assert checked.returncode == 1
-    assert "(lcm.E003)" in checked.stderr
+    assert checked.returncode == 1 and "(lcm.E003)" in checked.stderr
 
 
 def test_the_secret_key_is_made_once_and_kept_private(tmp_path):
@@ -48,8 +45,7 @@ def test_the_secret_key_is_made_once_and_kept_private(tmp_path):
 
     first = load_secret_key(data_dir)
 
-    assert load_secret_key(data_dir) == first
-    assert len(first) >= 50
+    assert load_secret_key(data_dir) == first and len(first) >= 50
     assert (data_dir / "secret_key").stat().st_mode & 0o777 == 0o600
 
 
@@ -73,5 +69,4 @@ def test_processes_that_start_at_once_come_to_the_same_secret_key(tmp_path):
         racer.stdin.flush()
     keys = {racer.communicate()[0] for racer in racers}
 
-    assert len(keys) == 1
-    assert [file.name for file in (tmp_path / "var").iterdir()] == ["secret_key"]
+    assert (len(keys), [file.name for file in (tmp_path / "var").iterdir()]) == (1, ["secret_key"])

@@ -217,8 +217,7 @@ def test_a_message_keeps_its_idempotency_key_and_its_time_in_every_format(tmp_pa
 def test_an_import_needs_a_key_that_may_write(history):
     refused = lcm("--api-key", an_api_key(None, "read"), "import", str(history))
 
-    assert refused.exit_code == 5
-    assert not Message.objects.exists()
+    assert (refused.exit_code, Message.objects.exists()) == (5, False)
 
 
 def _row(number, content=None):

@@ -100,7 +100,7 @@ function sizeOf(messages) {
 
 export const LcmPlugin = async ({ client, directory, worktree }) => {
   const lcm = settings()
-  // By session id: its conversation, the seq of its head, and the seqs of stored messages by key.
+  // By session id: its conversation, its head, the seqs of stored messages by key, and whether these are current.
   const sessions = new Map()
 
   async function rest(path, body) {
@@ -124,10 +124,14 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
       if (parent) found = await rest("conversations/", { ...given, parent_session_id: `opencode:${data.parentID}` })
     }
     found ??= await rest("conversations/", given)
-    const id = found.conversation_id
-    const session = { id, head: found.head_seq, seqs: await stored(id), work: Promise.resolve() }
+    const session = { id: found.conversation_id, isCurrent: false, work: Promise.resolve() }
     sessions.set(sessionID, session)
     return session
+  }
+
+  async function refresh(session) {
+    session.head = (await rest(`conversations/${session.id}/`)).head_seq
+    session.seqs = await stored(session.id)
   }
 
   /** Fetch the seqs of a conversation's stored messages, on any branch, by idempotency key. */
@@ -223,7 +227,14 @@ export const LcmPlugin = async ({ client, directory, worktree }) => {
   async function safely(sessionID, work) {
     try {
       const session = await opened(sessionID)
-      const result = session.work.then(() => work(session))
+      const result = session.work.then(async () => {
+        if (!session.isCurrent) await refresh(session)
+        // After an error, such as a timeout, LCM may have stored more than is known here.
+        session.isCurrent = false
+        const found = await work(session)
+        session.isCurrent = true
+        return found
+      })
       session.work = result.catch(() => undefined)
       const found = await result
       note({ event: "turn", append: "turn" })

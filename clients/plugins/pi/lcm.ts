@@ -228,6 +228,8 @@ export default function (pi: any) {
         return found;
       },
       (error) => {
+        // After an error, such as a timeout, LCM may have stored more than is known here: open the session again.
+        conversation = 0;
         note({ event: "turn", problem: String(error).slice(0, 200) });
         show(ctx, "LCM does not answer");
         if (process.env.LCM_DEBUG) console.error(`lcm: ${error}`);
