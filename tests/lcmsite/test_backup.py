@@ -189,12 +189,14 @@ def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(history, 
     whole = tmp_path / "backup"
     back_up(whole, verify=False, scope=OPERATOR)
     dump, manifest = (whole / DUMP).read_bytes(), (whole / "manifest.json").read_bytes()
+    later = manifest.replace(b'"migrations": [', b'"migrations": [["conversations", "9001_later"], ')
     harms = {
         "cut": (DUMP, dump[:-1], "not whole|damaged"),
         "changed": (DUMP, dump[:-1] + b"!", "not whole|damaged"),
         "missing": (DUMP, None, "not whole|damaged"),
         "no manifest": ("manifest.json", None, "holds no"),
         "a later version": ("manifest.json", manifest.replace(b'"version": 1', b'"version": 2'), "later version"),
+        "a later migration": ("manifest.json", later, "later version"),
         "not JSON": ("manifest.json", b"{", "cannot be read"),
         "another path": ("manifest.json", manifest.replace(b'"files/', b'"files/../files/', 1), r"pieces\.1\.path"),
         "a wrong type": ("manifest.json", manifest.replace(b'"path": ', b'"path": 1, "was": ', 1), r"pieces\.0\.path"),

@@ -18,6 +18,7 @@ from django.core.files.storage import default_storage
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
@@ -122,6 +123,7 @@ def _write(directory: Path) -> Manifest:
         database = Database.of(seen)
         (name,) = cast("tuple[str]", seen.execute("SELECT pg_export_snapshot()").fetchone())
         held, files = count_holdings(seen), stored_files(seen)
+        migrations = tuple(sorted(MigrationRecorder(connection).applied_migrations()))
         create_private(directory / DUMP)
         database.dump(directory / DUMP, snapshot=name)
     pieces, damaged = [piece_of(directory / DUMP, name=DUMP)], []
@@ -137,6 +139,7 @@ def _write(directory: Path) -> Manifest:
         holdings=held,
         pieces=tuple(pieces),
         damaged_files=tuple(damaged),
+        migrations=migrations,
     )
     manifest.write(directory)
     return manifest

@@ -15,6 +15,7 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from conversations.errors import Invalid
 from conversations.sql import load
+from lcmsite.ops.health import newer_migrations
 
 FORMAT = "lcm-backup"
 VERSION = 1
@@ -56,6 +57,8 @@ class Manifest:
     pieces: tuple[Piece, ...]
     # Files in the database whose bytes were missing from the storage, or changed there.
     damaged_files: tuple[str, ...] = ()
+    # The app and name of each applied migration; none in backups of before 2026-11-29.
+    migrations: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def read(cls, directory: Path) -> Self:
@@ -64,9 +67,11 @@ class Manifest:
             given = json.loads((directory / NAME).read_bytes())
             if given["format"] != FORMAT:
                 raise KeyError("format")
-            if given["version"] > VERSION:
-                raise Invalid("This backup was made by a later version of LCM: restore it with that one.")
-            return TypeAdapter(cls).validate_python(given)
+            if given["version"] <= VERSION:
+                manifest = TypeAdapter(cls).validate_python(given)
+                if not newer_migrations(manifest.migrations):
+                    return manifest
+            raise Invalid("This backup was made by a later version of LCM: restore it with that one.")
         except FileNotFoundError:
             raise Invalid(f"There is no backup in {directory}: it holds no {NAME}.") from None
         except ValidationError as wrong:
