@@ -216,8 +216,7 @@ class StorePolicy(Policy):
     """What the store accepts, and how it counts."""
 
     encoding: str = knob(
-        "o200k_base",
-        "How tokens are counted: a tiktoken encoding, a model's name, or 'estimate' for no tokenizer.",
+        "o200k_base", "How tokens are counted: a tiktoken encoding, a model's name, or 'estimate' for no tokenizer."
     )
     # The most messages one append may carry.
     max_batch_messages: int = 1000

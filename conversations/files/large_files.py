@@ -101,8 +101,7 @@ class LargeFileService:
                 spool.write(chunk)
             if expected_hash not in (None, digest.digest()):
                 raise Conflict(
-                    f"The bytes have the SHA-256 {digest.hexdigest()}, not the announced one.",
-                    code="hash_differs",
+                    f"The bytes have the SHA-256 {digest.hexdigest()}, not the announced one.", code="hash_differs"
                 )
             path = path_of_bytes(conversation.workspace_id, digest.hexdigest())
             self._save(path, spool)

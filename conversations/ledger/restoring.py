@@ -13,15 +13,7 @@ from conversations.content.hashing import journal_text
 from conversations.content.lossless_values import as_json, split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
-from conversations.models import (
-    Conversation,
-    FileReference,
-    HeadMove,
-    JournalEntry,
-    LargeFile,
-    Message,
-    Project,
-)  # fmt: skip
+from conversations.models import Conversation, FileReference, HeadMove, JournalEntry, LargeFile, Message, Project
 from conversations.sql import load, rows
 from conversations.store.part_rows import part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType

@@ -55,9 +55,7 @@ class AuditLink(models.Model):
 
     class Meta:
         db_table = "audit_chain"
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(number__gte=1), name="audit_chain_counts_from_one"),
-        ]
+        constraints: ClassVar = [models.CheckConstraint(condition=Q(number__gte=1), name="audit_chain_counts_from_one")]
 
     def __str__(self) -> str:
         return f"{self.number}: act {self.entry_id}"

@@ -176,14 +176,10 @@ class ContextItem(models.Model):
                 name="context_items_check",
             ),
             models.UniqueConstraint(
-                fields=["message"],
-                condition=Q(message__isnull=False),
-                name="context_items_show_a_message_once",
+                fields=["message"], condition=Q(message__isnull=False), name="context_items_show_a_message_once"
             ),
             models.UniqueConstraint(
-                fields=["summary"],
-                condition=Q(summary__isnull=False),
-                name="context_items_show_a_summary_once",
+                fields=["summary"], condition=Q(summary__isnull=False), name="context_items_show_a_summary_once"
             ),
         ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,8 +23,9 @@ from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
 from conversations.content.lossless_values import as_json, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
-from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound, StaleHead
+from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound, StaleHead, Unavailable
 from conversations.files.large_files import LargeFileService
+from conversations.models import FileReference, Message
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
 from conversations.scope import EVERYTHING, Scope
 from conversations.signals import messages_appended
@@ -125,11 +127,11 @@ class MessageStore:
             limit=self.policy.overridden(conversation.overrides).large_file_tokens,
         )
         keys = [draft.message.idempotency_key for draft in drafts if draft.message.idempotency_key is not None]
-        erased = erased_among(conversation_id, keys)
+        # Texts of stored messages must not reach storage again, least of all erased ones; the append recognizes them.
+        known = erased_among(conversation_id, keys) | self._recognized(conversation_id, drafts)
         marked = [
-            # An erased text must not reach storage again; the append recognizes the message.
             MarkedMessage(draft.message)
-            if draft.message.idempotency_key in erased
+            if draft.message.idempotency_key in known
             else interception.marked(draft.message, token_count=draft.token_count)
             for draft in drafts
         ]
@@ -147,12 +149,30 @@ class MessageStore:
                 )
             message_ids = [message.message_id for message in result.messages]
             write_references(settled, message_ids, created=[message.created for message in result.messages])
-        moved = tuple(
-            MovedText(message_id, span.part_ordinal, span.field, file.file_id, file.byte_size or 0)
-            for each, message_id in zip(settled, message_ids, strict=True)
-            for span, file in each.moved
-        )
-        return replace(result, moved=moved)
+        moved = FileReference.objects.filter(message__in=message_ids, length__gt=0).order_by("message__seq", "pk")
+        places: Any = moved.values_list("message_id", "part_ordinal", "field", "file_id", "file__byte_size")
+        return replace(result, moved=tuple(MovedText(*each) for each in places))
+
+    def _recognized(self, conversation_id: int, drafts: Sequence[Draft]) -> set[str | None]:
+        """Return the keys of stored messages with the same whole texts.
+
+        Their drafts get the hashes that are stored: another `large_file_tokens` may have been in force.
+        """
+        found, files = set(), LargeFileService.from_settings(self.scope)
+        long = {draft.message.idempotency_key: draft for draft in drafts if draft.token_count > LEAST_LARGE_TOKENS}
+        keyed = Message.objects.filter(conversation_id=conversation_id, idempotency_key__in=long.keys() - {None})
+        for row in keyed.readable():
+            draft = long[row.idempotency_key]
+            with suppress(Conflict, NotFound, Unavailable):
+                whole = restore_texts(*messages_of([row.pk]), files=files)
+                parts = [bytes.fromhex(part_row_of(part)["part_hash"]) for part in whole.parts[: row.chained_parts]]
+                content = hashing.content_hash(whole.content)
+                entry = hashing.entry_hash(role=whole.role, author=whole.author, content=content, parts=parts)
+                if entry.hex() == draft.row["entry_hash"]:
+                    stored = {name: bytes(getattr(row, name)).hex() for name in ("entry_hash", "content_hash")}
+                    draft.row |= {**stored, "token_count": row.token_count}
+                    found.add(row.idempotency_key)
+        return found
 
     def _drafts(self, messages: Sequence[NewMessage], now: datetime) -> list[Draft]:
         """Build the drafts of an append; Invalid names the message that is not valid."""

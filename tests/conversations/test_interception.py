@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 from django.core.files.storage import default_storage
@@ -141,6 +142,21 @@ def test_a_message_sent_again_under_its_key_is_the_same_message(conversation_id)
     with pytest.raises(Conflict):
         append(conversation_id, NewMessage(Role.USER, LOG + "!", idempotency_key="once"))
     assert (LargeFile.objects.count(), Message.objects.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(("before", "now"), [(2000, 0), (0, 2000)])
+def test_a_message_sent_again_under_its_key_is_the_same_whatever_limit_is_in_force_by_now(conversation_id, before, now):
+    message = replace(MESSAGES["two blocks"], idempotency_key="once")
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={"large_file_tokens": before})
+    first = append(conversation_id, message)
+    a_store().configure_conversation(conversation_id=conversation_id, overrides={"large_file_tokens": now})
+
+    again = append(conversation_id, message)
+
+    assert again.messages == (replace(first.messages[0], created=False),)
+    assert (again.moved, LargeFile.objects.count()) == (first.moved, len(first.moved))
+    with pytest.raises(Conflict):
+        append(conversation_id, NewMessage(Role.USER, LOG * 3, idempotency_key="once"))
 
 
 def test_storage_that_fails_leaves_no_message_behind(conversation_id, settings, tmp_path):

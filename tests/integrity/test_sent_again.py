@@ -7,8 +7,7 @@ import pytest
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from conversations.content.hashing import erased_key
-from conversations.content.large_texts.moving import LongTextMover
-from conversations.errors import Conflict, ConversationBusy
+from conversations.errors import Conflict, ConversationBusy, Unavailable
 from conversations.models import LargeFile, Message
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
@@ -57,14 +56,13 @@ def test_a_long_text_that_is_erased_while_it_is_sent_again_is_in_no_file(erasure
     settings.LCM = {"large_file_tokens": 2000}
     conversation_id = a_conversation().conversation_id
     append(conversation_id, messages(LONG))
-    cut = LongTextMover.marked
 
-    def erase_then_cut(*args, **options):
-        monkeypatch.setattr(LongTextMover, "marked", cut)
+    def erase_and_fail(*args, **options):
         erased(erasures, conversation_id)
-        return cut(*args, **options)
+        raise Unavailable("The bytes of the file cannot be read.")
 
-    monkeypatch.setattr(LongTextMover, "marked", erase_then_cut)
+    # It is not recognized before the append, and is cut as if it were new.
+    monkeypatch.setattr("conversations.store.messages.restore_texts", erase_and_fail)
     with pytest.raises(ConversationBusy, match="erased meanwhile"):
         append(conversation_id, messages(LONG))
 
