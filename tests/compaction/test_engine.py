@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import structlog
-from django.db import connection
 
 from compaction.models import CompactionRun
 from compaction.sources import read_slots, read_sources
@@ -137,30 +136,6 @@ def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
 
     assert result.outcome is Outcome.NOTHING_TO_DO
     assert not Summary.objects.exists()
-
-
-@pytest.mark.parametrize("table", ["message_parts", "compaction_runs"])
-def test_a_failure_between_the_writes_leaves_no_partial_graph_and_no_run_that_claims_one(engine, table):
-    conversation = a_talk()
-    built = engine(leaf_chunk_tokens=600)
-    before = [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION refuse_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            # What is told of the run afterwards is let through, so that it shows if it is not true.
-            "IF to_jsonb(NEW) ->> 'outcome' = 'failed' THEN RETURN NEW; END IF; "
-            "RAISE EXCEPTION 'no room'; END $$; "
-            f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_once()"
-        )
-
-    with pytest.raises(Exception, match="no room"), structlog.testing.capture_logs() as logs:
-        built.compact(conversation_id=conversation.conversation_id)
-
-    assert [(item.ordinal, item.message_id, item.summary_id) for item in items_of(conversation)] == before
-    assert not Summary.objects.exists()
-    assert not CompactionRun.objects.exists()
-    (failed,) = [entry for entry in logs if entry["event"] == "compaction_failed"]
-    assert failed["token_after"] == failed["token_before"]
 
 
 def test_a_conversation_may_have_a_factor_over_the_target_of_its_own(engine):

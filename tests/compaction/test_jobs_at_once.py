@@ -12,20 +12,21 @@ from unittest.mock import Mock
 import psycopg
 import pytest
 import redis
+import structlog
 from django.db import connection
 from django.utils import timezone
 from django_huey import get_queue
 
 from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
-from compaction.models import CompactionJob
+from compaction.models import CompactionJob, CompactionRun
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
 from compaction.types import JobState, Reason
-from conversations.models import Summary
+from conversations.models import ContextItem, Summary
 from conversations.work.queue import MAX_ATTEMPTS
 from integrity import scans
-from tests.compacting import another_session_compacts
+from tests.compacting import a_talk, another_session_compacts
 from tests.factories import a_conversation, say
 from tests.flows.processes import wait_until
 
@@ -173,3 +174,30 @@ def no_queue() -> Iterator[None]:
         yield
     finally:
         storage.connection = connect
+
+
+@pytest.mark.parametrize("table", ["message_parts", "compaction_runs"])
+def test_a_failure_between_the_writes_leaves_no_partial_graph_and_no_run_that_claims_one(committed_db, engine, table):
+    conversation = a_talk()
+    built = engine(leaf_chunk_tokens=600)
+    items = ContextItem.objects.order_by("ordinal").values_list("ordinal", "message_id", "summary_id")
+    before = list(items)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION refuse_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            # What is told of the run afterwards is let through, so that it shows if it is not true.
+            "IF to_jsonb(NEW) ->> 'outcome' = 'failed' THEN RETURN NEW; END IF; "
+            "RAISE EXCEPTION 'no room'; END $$; "
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION refuse_once()"
+        )
+        try:
+            with pytest.raises(Exception, match="no room"), structlog.testing.capture_logs() as logs:
+                built.compact(conversation_id=conversation.conversation_id)
+        finally:
+            cursor.execute("DROP FUNCTION refuse_once CASCADE")
+
+    assert list(items.all()) == before
+    assert not Summary.objects.exists()
+    assert not CompactionRun.objects.exists()
+    (failed,) = [entry for entry in logs if entry["event"] == "compaction_failed"]
+    assert failed["token_after"] == failed["token_before"]

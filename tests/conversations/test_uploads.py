@@ -117,6 +117,21 @@ def test_other_bytes_at_the_same_place_are_refused(uploads, begun, tmp_path):
     assert on_disk(tmp_path) == kept
 
 
+def test_of_two_who_bring_different_bytes_at_once_the_second_leaves_none(uploads, begun, monkeypatch, tmp_path):
+    keep = UploadService._keep
+
+    def keep_and_overtaken(self, chunk, content):
+        keep(self, chunk, content)
+        monkeypatch.setattr(UploadService, "_keep", keep)
+        put(uploads, begun.upload_id, 0)
+
+    monkeypatch.setattr(UploadService, "_keep", keep_and_overtaken)
+    with pytest.raises(Conflict, match="Other bytes"):
+        uploads.put_chunk(upload_id=begun.upload_id, offset=0, content=bytes(CHUNK))
+
+    assert len(on_disk(tmp_path)) == 1
+
+
 @pytest.mark.parametrize(
     ("offset", "content", "why"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,7 @@ from compaction.history import history_jobs
 from compaction.history.models import HistoryJob
 from compaction.types import Reason
 from conversations.scope import Scope
+from conversations.sql import rows
 from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue, wake
 from integrity import scans
 from integrity.types import ScanMode
@@ -32,6 +32,11 @@ def a_scan() -> int:
     conversation_id = a_conversation("hello").conversation_id
     return scans.request(Scope(a_workspace().pk), conversation_id=conversation_id, mode=ScanMode.FULL).pk
 
+
+_CUT_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 both = pytest.mark.parametrize(("queue", "a_row"), [(jobs.QUEUE, a_job), (scans.QUEUE, a_scan)], ids=["jobs", "scans"])
 
@@ -54,10 +59,11 @@ def end_the_lease(queue: WorkQueue[Any]) -> None:
 
 @both
 @pytest.mark.django_db
-def test_a_row_whose_worker_died_goes_to_another_who_alone_may_write(queue: WorkQueue[Any], a_row: Callable[[], int]):
+def test_a_row_whose_worker_died_goes_to_another_who_alone_may_write(queue: WorkQueue[Any], a_row, wake_ups):
     row_id = a_row()
     dead = queue.claim(lease_seconds=60, row_id=row_id)
     assert dead is not None and queue.claim(lease_seconds=60) is None
+    assert wake_ups[-1] == 61.0
 
     end_the_lease(queue)
     heir = queue.claim(lease_seconds=60)
@@ -67,6 +73,8 @@ def test_a_row_whose_worker_died_goes_to_another_who_alone_may_write(queue: Work
         with pytest.raises(LeaseLost):
             write()
     heir.finish()
+    with pytest.raises(LeaseLost):
+        heir.renew()
     assert queue.rows().get().state == "done"
 
 
@@ -183,19 +191,23 @@ def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue,
 
 @pytest.mark.sampled(1)
 @both
-def test_a_heartbeat_holds_the_row_for_longer_than_a_lease(committed_db, queue, a_row):
+def test_a_heartbeat_holds_the_row_for_longer_than_a_lease_though_its_connection_is_cut(committed_db, queue, a_row):
     a_row()
-    lease = queue.claim(lease_seconds=1.0)
+    lease = queue.claim(lease_seconds=1.5)
     assert lease is not None
-    first_end = queue.rows().get().leased_until
+    end = first_end = queue.rows().get().leased_until
 
     with lease.heartbeat():
-        while timezone.now() <= first_end:
+        while end == first_end:
             threading.Event().wait(0.1)
-        claimed_meanwhile = queue.claim(lease_seconds=1.0)
+            end = queue.rows().get().leased_until
+        cut = rows(_CUT_OTHERS)
+        while timezone.now() <= end:
+            threading.Event().wait(0.1)
+        claimed_meanwhile = queue.claim(lease_seconds=1.5)
 
     connection.close()
-    assert claimed_meanwhile is None
+    assert cut and claimed_meanwhile is None
     lease.finish()
 
 

@@ -13,7 +13,7 @@ from compaction.models import CompactionJob
 from conversations.audit import AuditLog
 from conversations.cold_storage.cold_texts import unpacked
 from conversations.content.hashing import erased_key
-from conversations.errors import Conflict, Invalid, NotFound
+from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound
 from conversations.files.large_files import LargeFileService
 from conversations.models import ColdBlock, ContextItem, Conversation, FileReference, LargeFile, Message, Summary
 from conversations.scope import Scope
@@ -23,6 +23,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
+from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.integrity.erasing import (
     SECRET,
@@ -325,6 +326,13 @@ def test_if_anything_has_changed_since_the_preview_nothing_is_erased(erasures, c
         erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
     assert refusal.value.code == "erasure_outdated"
     assert SECRET in message(conversation_id, 20).content
+
+
+def test_while_a_compaction_is_running_nothing_is_erased(erasures, secret):
+    preview = erasures.preview_erasure(conversation_id=secret, from_seq=20, to_seq=22)
+
+    with another_session_compacts(secret), pytest.raises(ConversationBusy):
+        erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
 
 
 def test_what_moves_to_the_cold_tier_and_what_is_appended_changes_nothing_about_it(erasures, secret):

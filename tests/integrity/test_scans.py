@@ -114,6 +114,19 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
     assert report.conversations_checked == 4
 
 
+def test_a_scan_that_fails_after_a_batch_checks_the_batch_again(conversation_ids, monkeypatch):
+    scan = request()
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("integrity.scans.note_checked", fails)
+    with pytest.raises(RuntimeError):
+        a_worker().work(scan_id=scan.scan_id)
+
+    assert models.IntegrityScan.objects.get().position == 0
+
+
 def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_at(committed_db, monkeypatch):
     quick, slow, last = (a_conversation("hello").conversation_id for _ in range(3))
 

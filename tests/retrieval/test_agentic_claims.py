@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -125,19 +126,28 @@ def test_the_same_completion_twice_is_one_and_another_one_is_refused():
     assert [event for event, _ in events(run.run_id)].count("completed") == 1
 
 
-def test_an_invalid_output_is_refused_with_its_errors_and_counts_as_an_attempt():
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ({"label": 7}, "$.label: 7 is not of type 'string'"),
+        ({"label": json.loads("[" * 200 + "]" * 200)}, "$: the output is more than 100 levels deep"),
+        ({"label": "x" * 256_000}, "$: the output has more than 256,000 characters"),
+    ],
+    ids=["type", "depth", "length"],
+)
+def test_an_invalid_output_is_refused_with_its_errors_and_counts_as_an_attempt(output, error):
     run = a_run(1, max_attempts=3)
     [item] = agent().claim(run_id=run.run_id, worker="one").items
 
     with pytest.raises(Invalid) as refused:
-        agent().complete(item_id=item.item_id, fence=item.fence, output={"label": 7})
+        agent().complete(item_id=item.item_id, fence=item.fence, output=output)
     again = agent().claim(run_id=run.run_id, worker="two").items[0]
 
     assert refused.value.code == "output_invalid"
-    assert refused.value.context["errors"] == {"output": ["$.label: 7 is not of type 'string'"]}
+    assert refused.value.context["errors"] == {"output": [error]}
     assert refused.value.context["attempts_left"] == 2
     assert again.refused_answers == 1
-    assert "7 is not of type 'string'" in again.validation_errors
+    assert error in again.validation_errors
     assert agent().complete(item_id=item.item_id, fence=again.fence, output=GOOD).state == "done"
 
 

@@ -15,7 +15,8 @@ from integrity.repairs.quarantines import Quarantines
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, AssemblyReason
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.compaction.model_settings import Model, asking_only
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.integrity.breaking import breaking
 from tests.summaries import a_summary_of
 
@@ -198,6 +199,19 @@ def test_what_is_quarantined_goes_into_no_summary(secret_id):
     assert Summary.objects.filter(conversation_id=secret_id).exists()
     assert not Summary.objects.filter(content__contains="qz7751").exists()
     assert "qz7751" not in shown_to_models(secret_id)
+
+
+def test_a_model_is_not_shown_what_the_summary_before_said_of_what_is_quarantined(secret_id):
+    engine = CompactionEngine.from_settings()
+    engine.compact(conversation_id=secret_id)
+    quarantined(message_ids(secret_id)[2])
+    say(secret_id, *(f"message {n} about the harbour and its cranes " * 10 for n in range(20)))
+    model = Model()
+
+    asking_only(model, engine).compact(conversation_id=secret_id)
+
+    assert model.requests
+    assert not any("qz7751" in request.previous for request in model.requests)
 
 
 def test_a_quarantine_during_a_run_overtakes_its_summaries(secret_id):
