@@ -69,7 +69,6 @@ def download_response(request: HttpRequest | Request, caller: Caller, file_id: s
     response["Accept-Ranges"] = "bytes"
     # Browsers must save the file, never show it as a page of this site.
     response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(_download_name(found), safe='')}"
-    response["X-Content-Type-Options"] = "nosniff"
     if found.record.content_hash:
         response["ETag"] = f'"{found.record.content_hash}"'
     if wanted:
@@ -139,6 +138,4 @@ def ledger_response(caller: Caller, conversation_id: int) -> StreamingHttpRespon
     lines = Ledgers.from_settings(caller.scope).lines(conversation_id=conversation.pk)
     held = ExitStack()
     held.enter_context(gate().entered(caller.scope.actor, heavy=True))
-    response = StreamingHttpResponse(HeldStream(lines, held), content_type=JSON_LINES)
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
+    return StreamingHttpResponse(HeldStream(lines, held), content_type=JSON_LINES)
