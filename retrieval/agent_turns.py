@@ -64,9 +64,10 @@ class Turns:
 
         `head_seq` first moves the head to that message, to edit a turn or to answer it again. `idempotency_key` is a
         key for the whole turn: each message without a key of its own gets one derived from it. A repeated turn then
-        stores nothing, moves nothing and returns the present context. A given `budget`, less `reserve`, becomes the
-        conversation's `model_token_budget`, by which compaction is decided, if it is lower than the present one. The
-        errors are those of `append`, `rewind` and `assemble`; any error rolls everything back.
+        stores nothing, moves nothing and returns the present context. If the head is at one of these messages already,
+        because the response to an earlier turn was lost, it is not moved and the others follow. A given `budget`, less
+        `reserve`, becomes the conversation's `model_token_budget`, by which compaction is decided, if it is lower than
+        the present one. The errors are those of `append`, `rewind` and `assemble`; any error rolls everything back.
         """
         require_names(idempotency_key=idempotency_key)
         self.assembler.prepare(query)
@@ -81,7 +82,7 @@ class Turns:
                         f" {expected_seq}; nothing was stored. Read what is new, then append behind it.",
                         head_seq=conversation.head_seq,
                     )
-                if head_seq is not None:
+                if head_seq is not None and conversation.head_seq not in _stored(conversation, new).values():
                     self.branches.move_head(conversation_id=conversation_id, head_seq=head_seq, reason="turn")
             if budget is not None:
                 self.engine.lower_budget(conversation, budget - reserve)
@@ -105,10 +106,13 @@ def _is_stored(conversation: Conversation, messages: Sequence[NewMessage], head_
     if messages and not left:
         # LCM itself injected all of these messages, so there is nothing to store. But the head may have to be moved.
         return head_seq in (None, conversation.head_seq)
-    keys = [message.idempotency_key for message in left if message.idempotency_key is not None]
-    if not keys or len(keys) < len(left):
-        return False
-    return len(seqs_of_keys(conversation.pk, keys)) == len(set(keys))
+    keys = {message.idempotency_key for message in left}
+    return bool(keys) and None not in keys and len(_stored(conversation, left)) == len(keys)
+
+
+def _stored(conversation: Conversation, messages: Sequence[NewMessage]) -> dict[str, int]:
+    """Return the seqs of the messages that are stored already, by idempotency key."""
+    return seqs_of_keys(conversation.pk, (key for each in messages if (key := each.idempotency_key) is not None))
 
 
 def _keyed(message: NewMessage, key: str | None, place: int) -> NewMessage:

@@ -68,6 +68,16 @@ def test_the_same_turn_again_stores_and_moves_nothing():
     assert (HeadMove.objects.count(), Message.objects.count()) == (1, 4)
 
 
+def test_a_turn_whose_response_was_lost_stays_before_what_is_sent_with_it_again():
+    conversation_id = a_conversation("one", "two").conversation_id
+    edited, answered = (NewMessage(Role.USER, text, idempotency_key=text) for text in ("edited", "answered"))
+    turns().turn(conversation_id=conversation_id, messages=[edited], head_seq=1)
+
+    turn = turns().turn(conversation_id=conversation_id, messages=[edited, answered], head_seq=1)
+
+    assert [item.text for item in turn.context.items] == ["one", "edited", "answered"]
+
+
 @pytest.mark.parametrize("seqs", [{"from_seq": 3, "to_seq": 3}, {}], ids=["a part", "everything"])
 def test_a_turn_that_was_erased_is_the_same_when_sent_again(seqs):
     conversation_id = a_conversation("one", "two").conversation_id
