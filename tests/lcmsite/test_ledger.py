@@ -12,6 +12,7 @@ from django.test import Client
 from conversations.models import AuditEntry, ContextItem, Conversation
 from tests.conversations.ledger.forging import bytes_of
 from tests.conversations.ledger.ledgers import a_full_conversation, another_database, exported, objects_in
+from tests.factories import a_conversation
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
@@ -160,6 +161,14 @@ def test_over_rest_it_comes_line_by_line(conversation_id):
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/x-ndjson")
     assert b"".join(answer.streaming_content) == exported(conversation_id)
     assert [Api(key).get("conversations/x/ledger/").status, Api(key).get(path, unknown="x").status] == [400, 400]
+
+
+def test_a_query_cannot_name_another_conversation_than_the_path(conversation_id):
+    other = a_conversation("hello").conversation_id
+
+    refused = Api(an_api_key(None, "read")).get(f"conversations/{conversation_id}/ledger/", conversation_id=other)
+
+    assert (refused.status, refused.body["detail"]) == (400, "conversation_id is given in the path already.")
 
 
 def test_rebuild_says_what_it_changed_and_an_act_tells_of_it(conversation_id):
