@@ -26,6 +26,8 @@ from retrieval.types import MessageSpan
 ON_A_PAGE = 40
 # The number of messages shown before a requested one.
 BEFORE = 4
+# The maximum length of a file's name, in bytes, on most file systems.
+LONGEST_NAME = 255
 
 
 @page()
@@ -160,9 +162,12 @@ def import_history(visit: Visit) -> HttpResponse:
     file = visit.request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise Invalid("Choose a file that is not empty.")
+    name = Path(file.name or "history").name
+    if len(name.encode()) > LONGEST_NAME:
+        raise Invalid("The file's name is too long to be stored here: rename the file.")
     with tempfile.TemporaryDirectory(prefix="lcm-import-") as directory:
         # The copy keeps the name of the uploaded file, which is the default session.
-        path = Path(directory) / Path(file.name or "history").name
+        path = Path(directory) / name
         with path.open("wb") as copy:
             for chunk in file.chunks():
                 copy.write(chunk)

@@ -204,6 +204,12 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line_and_leaves_nothing(ope
     assert Message.objects.count() == before
 
 
+def test_a_file_whose_name_is_too_long_to_be_stored_is_refused(operator):
+    answer = operator.post("/w/default/import/", {"file": a_file(LINES, "\u8239" * 90 + ".jsonl")})
+
+    assert answer.status_code == 400 and "rename the file" in answer.content.decode()
+
+
 def test_after_a_refused_import_the_form_is_there_again(operator):
     answer = operator.post("/w/default/import/", {"file": a_file(b"{broken"), "session": "a talk"}).content.decode()
 
