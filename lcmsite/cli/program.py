@@ -31,6 +31,7 @@ from lcmsite.cli import (
 from lcmsite.cli.all_workspaces import CHECKS, over_all_workspaces
 from lcmsite.cli.catalogue_verbs import from_operation
 from lcmsite.cli.cli_session import Session
+from lcmsite.cli.terminal_layout import safe
 from lcmsite.cli.verb_parser import Parser, add_globals, completion_script, parser_of, parser_of_family, suggestion
 from lcmsite.cli.verbs import GROUPS, HELP, AddArguments, Verb, argument, verb
 from lcmsite.connections import require_servers
@@ -223,7 +224,7 @@ def _report(error: Exception, *, wants_json: bool) -> int:
         logger.error("The command failed.", exc_info=error)
     in_json = wants_json or settings.LOGS_ONLY_JSON
     line = as_ascii_json(problem.as_json()) if in_json else f"lcm: {problem.detail} [{problem.code}]"
-    sys.stderr.write(" ".join(line.splitlines()) + "\n")
+    sys.stderr.write(safe(" ".join(line.splitlines())) + "\n")
     return problem.exit_code
 
 

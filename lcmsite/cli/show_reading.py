@@ -109,7 +109,7 @@ def _(found: About, screen: Screen) -> None:
 def _(expanded: ExpandResult, screen: Screen) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
-        _show_more("lcm expand", expanded.summary_id, expanded, screen)
+        _show_more("expand", expanded.summary_id, expanded, screen)
 
 
 @show_one.register
@@ -117,7 +117,7 @@ def _(expanded: RangeExpansion, screen: Screen) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
         what = f"{expanded.conversation_id} {expanded.from_seq} {expanded.to_seq}"
-        _show_more("lcm expand-range", what, expanded, screen, only_messages=expanded.only_messages)
+        _show_more("expand-range", what, expanded, screen, only_messages=expanded.only_messages)
     elif expanded.note:
         screen.note(expanded.note)
 
@@ -136,7 +136,8 @@ def _show_more(
         options.append("--only-messages")
     elif page.include_messages:
         options.append("--include-messages")
-    screen.line(f"There is more: {' '.join([command, what, *options, f'--cursor={page.cursor}'])}")
+    words = " ".join([command, what, *options, f"--cursor={page.cursor}"])
+    screen.line(f"There is more: {screen.command(words)}")
 
 
 def _show_items(items: Sequence[ExpandedItem], gap: MessageSpan | None, tokens: int, screen: Screen) -> None:
@@ -160,7 +161,8 @@ def _(described: Description, screen: Screen) -> None:
     screen.line()
     screen.body(reader_text(described))
     if described.cursor:
-        screen.line(f"There is more: lcm describe {described.id} --cursor={described.cursor}")
+        words = f"describe {described.id} --cursor={described.cursor}"
+        screen.line(f"There is more: {screen.command(words)}")
 
 
 @show_one.register
@@ -308,7 +310,7 @@ def _(expanded: SessionExpansion, screen: Screen) -> None:
     if expanded.superseded_by:
         screen.note(f"A newer summary replaced it: {expanded.superseded_by}.")
     if expanded.cursor:
-        _show_more("lcm expand-session", expanded.summary_id, expanded, screen)
+        _show_more("expand-session", expanded.summary_id, expanded, screen)
 
 
 def _source(item: HistoryItem) -> str:

@@ -26,9 +26,9 @@ def _(report: IntegrityReport, screen: Screen) -> None:
         f"{'everything holds' if report.is_clean else 'not everything holds'}. The report is {report.report_id}."
     )
     if report.repair_id:
-        screen.note(f"The repair plan: lcm repairs {report.repair_id}")
+        screen.note(f"The repair plan: {screen.command(f'repairs {report.repair_id}')}")
     elif not report.is_clean:
-        screen.note(f"To plan repairs: lcm plan-repairs {report.report_id}")
+        screen.note(f"To plan repairs: {screen.command(f'plan-repairs {report.report_id}')}")
 
 
 @show_one.register
@@ -63,18 +63,11 @@ def _(plan: RepairPlanRecord, screen: Screen) -> None:
             screen.note(f"  {name}: {cell(value, longest=None)}")
     if not plan.steps and not plan.unplanned:
         screen.note("  There is nothing to repair.")
-    if next_step := _next_step(plan):
-        screen.note(next_step)
-
-
-def _next_step(plan: RepairPlanRecord) -> str:
-    """A sentence with the command that comes next; empty if none does."""
     if plan.state is PlanState.PROPOSED and plan.steps:
         ordinals = ",".join(str(step.ordinal) for step in plan.steps)
-        return f"To approve these steps: lcm approve-repairs {plan.repair_id} {ordinals}"
+        screen.note(f"To approve these steps: {screen.command(f'approve-repairs {plan.repair_id} {ordinals}')}")
     if plan.state is PlanState.APPROVED:
-        return f"To apply the approved steps: lcm apply-repairs {plan.repair_id}"
-    return ""
+        screen.note(f"To apply the approved steps: {screen.command(f'apply-repairs {plan.repair_id}')}")
 
 
 def _show_step(step: StepRecord, screen: Screen) -> None:

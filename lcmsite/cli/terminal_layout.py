@@ -10,12 +10,14 @@ from functools import singledispatch
 from itertools import chain
 from typing import Any
 
+from django.conf import settings
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from conversations.humanize import words
 from lcmsite.answers.answer_text import is_list_of_records
+from lcmsite.cli.cli_session import DEFAULT_WORKSPACE
 
 # Wider than any table.
 UNLIMITED_WIDTH = 100_000
@@ -54,6 +56,12 @@ class Screen:
     def note(self, text: str) -> None:
         """Write a remark in one dim line."""
         self.line(text, style="dim")
+
+    def command(self, words: str) -> str:
+        """The command line of this verb and its arguments, in the same workspace."""
+        name = self.workspace()
+        usual = settings.DEPLOYMENT.workspace or DEFAULT_WORKSPACE
+        return f"lcm {words}" if name in ("", usual) else f"lcm --workspace {name} {words}"
 
     def table(self, rows: Sequence[Any]) -> None:
         """Show records as a table; on a terminal too narrow for it, one below the other."""

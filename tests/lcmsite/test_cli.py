@@ -77,6 +77,13 @@ def test_any_text_is_shown_without_harm_and_given_exactly_as_json(conversation, 
     assert "\x00" not in shown.out
 
 
+def test_a_problem_is_shown_without_harm_whatever_text_it_quotes(conversation):
+    refused = lcm("append", "s1", json.dumps([{"role": "user", "content": "x", "\x1b]0;title\x07": 1}]))
+
+    assert refused.exit_code == 2
+    assert "messages[0].\\x1b]0;title\\x07: There is no such field" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "code"),
     [

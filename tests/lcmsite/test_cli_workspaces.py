@@ -1,14 +1,15 @@
 """Workspaces and keys on the command line: nothing is made by a slip, and a key is taken back by any of its names."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from conversations.audit import AuditLog
-from conversations.models import Conversation, Workspace
+from conversations.models import Conversation, Message, Workspace
 from conversations.scope import Scope
 from lcmsite.models import ApiKey
-from tests.factories import a_workspace
+from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,22 @@ def test_a_workspace_that_there_is_not_is_made_by_no_verb():
         assert "'hollidays'. Existing workspaces: default, holidays." in refused.problem["detail"]
         assert "lcm workspace create" in refused.problem["detail"]
     assert list(Workspace.objects.values_list("name", flat=True)) == ["default", "holidays"]
+
+
+def test_a_command_shown_for_the_next_page_reads_the_same_workspace(settings):
+    a_conversation("hello " * 3000, workspace=a_workspace("pier"))
+    a_workspace("default")
+    described = ("describe", f"msg_{Message.objects.get().pk}", "--token-cap", "300")
+
+    shown = lcm("--workspace", "pier", *described).out
+    _, command = shown.rstrip().rsplit("There is more: lcm ", 1)
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, workspace="pier")
+    as_set = lcm(*described).out
+
+    assert command.startswith("--workspace pier describe msg_")
+    assert "There is more: lcm describe " in as_set
+    settings.DEPLOYMENT = replace(settings.DEPLOYMENT, workspace="")
+    assert lcm(*command.split()).exit_code == 0
 
 
 @pytest.mark.parametrize("verb", WRITES, ids=" ".join)
