@@ -166,6 +166,16 @@ def test_one_process_at_a_time_works_on_the_spool(used):
     assert spool.hold() is not None
 
 
+def test_a_transcript_that_goes_on_while_it_is_imported_waits_again(home):
+    leave("codex", {"do": "import", "file": "/t.jsonl"})
+    [(name, entry)] = spool.entries()
+    leave("codex", {"do": "import", "file": "/t.jsonl"})
+
+    spool.done(name, entry)
+
+    assert spool.has_import("/t.jsonl")
+
+
 def test_before_a_compaction_the_session_is_imported_and_flushed(used):
     path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
     leave("claude-code", *entries_of("PreCompact", transcript_path=path, prompt_id="p1"))

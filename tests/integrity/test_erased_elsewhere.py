@@ -14,10 +14,11 @@ from compaction.hosts.host_service import HostCompaction
 from compaction.models import CompactionPlan
 from compaction.plans.plan_store import CompactionPlans
 from conversations.files.uploads import UploadService
-from conversations.models import Conversation, Quarantine, Workspace
+from conversations.models import Conversation, MessagePart, Quarantine, Workspace
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
+from integrity.models import RepairStep
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure_extent import SQL, Extent
 from lcmsite.catalogue.json_text import as_ascii_json
@@ -26,6 +27,7 @@ from retrieval.delegation.expand_query import Delegation
 from retrieval.models import Grant
 from tests.factories import a_conversation, a_store
 from tests.integrity.erasing import SECRET, a_secret_conversation, erased, erasures, everything_stored, scope, storage  # noqa: F401
+from tests.integrity.repairing import a_plan
 from tests.statements import analyze, rows_handled
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +102,19 @@ def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(er
         "host_reference of a boundary": False,
         "session_id of the conversation": False,
     }
+
+
+def test_what_a_repair_keeps_of_a_part_goes_with_its_message(erasures):  # noqa: F811
+    conversation_id = a_secret_conversation(compacted=False)
+    step = {"operation": "restore", "risk": "low", "reversible": True, "before": {"tool_output": SECRET}}
+    part = MessagePart.objects.get(tool_name="look_up")
+    RepairStep.objects.create(
+        plan_id=a_plan().repair_id, ordinal=1, conversation_id=conversation_id, target=part.part_id, **step
+    )
+
+    erased(erasures, conversation_id, from_seq=20, to_seq=22)
+
+    assert SECRET not in everything_stored()
 
 
 def test_every_column_that_can_hold_words_is_in_the_table_of_what_an_erasure_does():

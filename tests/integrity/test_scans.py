@@ -98,8 +98,9 @@ def test_a_scan_with_a_plan_leaves_one_where_something_is_found(conversation_ids
     assert [step.operation for step in plan.steps.all()] == ["quarantine"]
 
 
-def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_ids, monkeypatch):
-    monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", 1)
+@pytest.mark.parametrize(("batch", "stops"), [(1, (1, 3, 3)), (2, (3, 3))])
+def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_ids, monkeypatch, batch, stops):
+    monkeypatch.setattr("integrity.examination.BATCH_CONVERSATIONS", batch)
     scan = request()
     clock = iter(range(0, 10_000, 50))
     monkeypatch.setattr("integrity.scans.time.monotonic", lambda: next(clock))
@@ -110,7 +111,7 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
         positions.append(models.IntegrityScan.objects.get(pk=scan.scan_id).position)
 
     report = IntegrityChecker.from_settings().get_report(report_id=state_of(scan).report_id).report
-    assert positions == [conversation_ids[1], conversation_ids[3], conversation_ids[3]]
+    assert positions == [conversation_ids[stop] for stop in stops]
     assert report.conversations_checked == 4
 
 

@@ -1,6 +1,7 @@
 """The spool keeps exchanges over a crash, within bounds that nobody else can use up."""
 
 import os
+import resource
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -73,6 +74,18 @@ def test_what_was_put_aside_long_ago_goes(spool):
         spool.reject(path)
 
     assert rejected(spool) == [b"new"]
+
+
+def test_what_does_not_fit_on_the_disk_leaves_no_file(spool):
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            add(spool, b"x" * 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+
+    assert not [*spool.directory.iterdir()]
 
 
 def test_what_a_killed_process_wrote_in_part_is_put_aside(spool):
