@@ -10,6 +10,7 @@ import json
 import math
 import sys
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -51,8 +52,7 @@ class _NotJson(ValueError):
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
         raise _NotJson(f"an object has the key {twice[:40]!r} more than once")
     return found
 

@@ -15,6 +15,7 @@ BAD_APPENDS: list[tuple[Any, str, str]] = [
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": 1e999}}]}', "malformed_json", "too large"),
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"n": ' + "9" * 5000 + "}}]}",
      "malformed_json", "A whole number in this JSON has more than 4300 digits."),
+    ("{" + "".join(f'"k{n}": 0, ' for n in range(200_000)) + '"k199999": 1}', "malformed_json", "more than once"),
     ('{"messages": ' + "[" * 100_000, "nested_too_deeply", "nested"),
     ('{"messages": [{"role": "user", "content": "x", "metadata": {"a": ' + "[" * 500 + "]" * 500 + "}}]}",
      "invalid", "nested"),
