@@ -9,6 +9,7 @@ from django.db import transaction
 
 from conversations.errors import Conflict, Invalid
 from conversations.models import ContextItem, Summary
+from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
     PART,
@@ -156,3 +157,12 @@ def test_summarizers_at_once_replace_a_range_once(committed_db):
     assert Summary.objects.count() == 1
     assert [ordinal for ordinal, _ in shown(conversation_id)] == [1, 7, 8]
     assert_counters_are_recounts(conversation_id)
+
+
+def test_hosts_at_once_keep_each_entry_of_a_journal_once(committed_db):
+    conversation_id = a_conversation().conversation_id
+    entries = [{"uuid": f"entry-{number}"} for number in range(300)]
+
+    at_once(lambda _: Journal().append_entries(conversation_id=conversation_id, entries=entries))
+
+    assert [each.entry for each in Journal().list_entries(conversation_id=conversation_id, limit=1000)] == entries

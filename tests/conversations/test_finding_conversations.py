@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from conversations.errors import Invalid, StaleHead
 from conversations.models import AuditEntry, Conversation, Message
@@ -59,6 +60,15 @@ def test_a_list_holds_what_its_filters_say(fleet, wanted, found):
     listed = a_store().list_conversations(**wanted)
 
     assert [each.session_id for each in listed] == found
+
+
+def test_after_the_clock_was_set_back_a_change_is_not_earlier_than_the_one_before(fleet):
+    ahead = timezone.now() + timedelta(hours=1)
+    Conversation.objects.filter(pk=fleet[0].conversation_id).update(updated_at=ahead)
+
+    changed = a_store().change_conversation(conversation_id=fleet[0].conversation_id, title="Ahead")
+
+    assert changed.updated_at == ahead
 
 
 def test_a_list_of_what_changed_since_a_moment_holds_what_was_appended_to(fleet):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
+from conversations.errors import Forbidden
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
 from lcmsite.access.keys import hash_of_key
@@ -111,6 +112,14 @@ def test_an_exchange_that_takes_too_long_holds_up_its_session_alone(tmp_path, mo
 
     assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."]
     assert {"One", "Two", "Three"} < set(words(conversation(f"gateway/{SLOW}"), active=False))
+
+
+def test_a_key_that_may_only_read_records_nothing():
+    key_hash = hash_of_key(an_api_key(None, "read"))
+    exchange = an_exchange(Surface.CHAT, body_of(Surface.CHAT, [user("One")]), key_hash=key_hash)
+
+    with pytest.raises(Forbidden):
+        backlog.build_recorder(exchange)
 
 
 def test_an_exchange_that_the_database_never_takes_is_put_aside(tmp_path):
