@@ -80,7 +80,6 @@ def test_any_text_is_shown_without_harm_and_given_exactly_as_json(conversation, 
 def test_a_problem_is_shown_without_harm_whatever_text_it_quotes(conversation):
     refused = lcm("append", "s1", json.dumps([{"role": "user", "content": "x", "\x1b]0;title\x07": 1}]))
 
-    assert refused.exit_code == 2
     assert "messages[0].\\x1b]0;title\\x07: There is no such field" in refused.err
 
 

@@ -164,9 +164,8 @@ def test_over_rest_it_comes_line_by_line(conversation_id):
 
 
 def test_a_query_cannot_name_another_conversation_than_the_path(conversation_id):
-    other = a_conversation("hello").conversation_id
-
-    refused = Api(an_api_key(None, "read")).get(f"conversations/{conversation_id}/ledger/", conversation_id=other)
+    api, other = Api(an_api_key(None, "read")), a_conversation("hello").conversation_id
+    refused = api.get(f"conversations/{conversation_id}/ledger/", conversation_id=other)
 
     assert (refused.status, refused.body["detail"]) == (400, "conversation_id is given in the path already.")
 

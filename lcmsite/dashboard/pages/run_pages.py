@@ -48,10 +48,13 @@ def boundaries(visit: Visit, conversation_id: int) -> HttpResponse:
     if visit.is_part:
         coverage = visit.call("lcm_coverage", conversation_id=conversation_id, host_reference=reference)
         return visit.show("_coverage.html", coverage=coverage)
+    chosen = {"host_reference": reference}
     return visit.show(
         "boundaries.html",
         conversation=visit.call("lcm_show", conversation_id=conversation_id),
-        paged=visit.list_page("lcm_boundaries", limit=OF_A_CONVERSATION, conversation_id=conversation_id),
+        paged=visit.list_page(
+            "lcm_boundaries", limit=OF_A_CONVERSATION, filters=chosen, conversation_id=conversation_id
+        ),
         reference=reference,
     )
 

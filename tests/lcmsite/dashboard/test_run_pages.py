@@ -95,13 +95,14 @@ def test_a_plan_is_of_its_conversation(conversation_id, reader):
     assert [answer.status_code for answer in answers] == [404, 404]
 
 
-def test_boundaries_of_hosts_are_listed_with_the_coverage_up_to_each(reader):
+def test_boundaries_of_hosts_are_listed_with_the_coverage_up_to_each(reader, monkeypatch):
+    monkeypatch.setattr("lcmsite.dashboard.pages.run_pages.OF_A_CONVERSATION", 1)
     conversation_id = a_conversation(*(f"message {n}" for n in range(1, 9))).conversation_id
     page = f"/w/default/conversations/{conversation_id}/boundaries/"
     empty, whole = page_of(reader, page), as_part(reader, page)
-    HostCompaction.from_settings(Scope(a_workspace().pk)).record_boundary(
-        conversation_id=conversation_id, host_reference="cut & one", last_seq=5
-    )
+    host = HostCompaction.from_settings(Scope(a_workspace().pk))
+    for seq, reference in ((3, "cut"), (5, "cut & one")):
+        host.record_boundary(conversation_id=conversation_id, host_reference=reference, last_seq=seq)
 
     listed = page_of(reader, page)
     [check] = [link for link in shown_links(listed) if "host_reference" in link]
@@ -109,6 +110,7 @@ def test_boundaries_of_hosts_are_listed_with_the_coverage_up_to_each(reader):
     assert "No host has recorded a boundary" in empty and "Up to message 8" in whole and "complete" in whole
     assert "cut &amp; one" in listed and f'hx-get="{check}"' in page_of(reader, page + check)
     assert "Up to message 5, the boundary" in as_part(reader, page + check)
+    assert "?host_reference=cut+%26+one&amp;cursor=" in page_of(reader, page + check)
     assert page in shown_links(page_of(reader, f"/w/default/conversations/{conversation_id}/runs/"))
 
 
