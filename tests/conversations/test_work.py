@@ -193,7 +193,7 @@ def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue,
 @both
 def test_a_heartbeat_holds_the_row_for_longer_than_a_lease_though_its_connection_is_cut(committed_db, queue, a_row):
     a_row()
-    lease = queue.claim(lease_seconds=1.5)
+    lease = queue.claim(lease_seconds=6)
     assert lease is not None
     end = first_end = queue.rows().get().leased_until
 
@@ -204,7 +204,7 @@ def test_a_heartbeat_holds_the_row_for_longer_than_a_lease_though_its_connection
         cut = rows(_CUT_OTHERS)
         while timezone.now() <= end:
             threading.Event().wait(0.1)
-        claimed_meanwhile = queue.claim(lease_seconds=1.5)
+        claimed_meanwhile = queue.claim(lease_seconds=6)
 
     connection.close()
     assert cut and claimed_meanwhile is None
