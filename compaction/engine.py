@@ -154,5 +154,7 @@ class CompactionEngine:
         has_own = policy.summarizer != self.policy.summarizer
         escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         with compaction_lock(conversation_id):
+            # Another run may have ended since it was read.
+            conversation.refresh_from_db()
             abandon_runs(conversation_id)
             return Run(self.store, escalation, policy, conversation, reason, lease).execute(work)
