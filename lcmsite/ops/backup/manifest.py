@@ -57,7 +57,7 @@ class Manifest:
     pieces: tuple[Piece, ...]
     # Files in the database whose bytes were missing from the storage, or changed there.
     damaged_files: tuple[str, ...] = ()
-    # The app and name of each applied migration; none in backups of before 2026-11-29.
+    # The app and name of each applied migration; older backups name none.
     migrations: tuple[tuple[str, str], ...] = ()
 
     @classmethod
