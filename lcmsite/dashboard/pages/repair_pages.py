@@ -70,7 +70,7 @@ def repairs(visit: Visit, repair_id: str) -> HttpResponse:
 def approve(visit: Visit, repair_id: str) -> HttpResponse:
     """Approve or refuse steps; nothing is changed yet."""
     given = visit.request.POST
-    ordinals = [int(each) for each in given.getlist("ordinals") if each.isascii() and each.isdigit()]
+    ordinals = [int(each) for each in given.getlist("ordinals") if each.isascii() and each.isdigit() and len(each) < 16]
     if given.get("do") == "all":
         steps = visit.call("lcm_repairs", repair_id=repair_id).steps
         ordinals = [step.ordinal for step in steps if step.state is not StepState.REFUSED]

@@ -62,7 +62,7 @@ def test_everybody_reads_a_plan_and_only_admins_are_offered_to_decide(path, read
 
 
 def test_steps_are_approved_and_refused_one_by_one_and_a_choice_that_is_none_is_told_on_the_plan(admin, path):
-    for none in ({}, {"do": "approve", "ordinals": ["x", "-1"]}, {"do": "approve", "ordinals": ["77"]}):
+    for none in ({}, {"do": "approve", "ordinals": ["x", "-1", "9" * 5000]}, {"do": "approve", "ordinals": ["77"]}):
         answer = admin.post(f"{path}approval/", none)
         assert answer.status_code == 400
         assert 'role="alert"' in answer.content.decode() and "Repair plan" in answer.content.decode()
