@@ -123,14 +123,17 @@ class Lease(Generic[Row]):
         over = threading.Event()
 
         def keep() -> None:
-            while not over.wait(self.seconds / 3):
+            wait = usual = self.seconds / 3
+            while not over.wait(wait):
                 try:
                     self.renew()
+                    wait = usual
                 except LeaseLost:
                     break
                 except Error:
-                    # The database may be back at the next beat, on a new connection.
                     connection.close()
+                    # Soon again: if the server was restarted, every idle connection of the pool is broken, too.
+                    wait = self.seconds / 60
             connection.close()
 
         thread = threading.Thread(target=keep, daemon=True)

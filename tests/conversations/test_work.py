@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from conversations.sql import rows
 from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue, wake
 from integrity import scans
 from integrity.types import ScanMode
+from lcmsite.connections import closing_connections
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.pasts import a_project
@@ -189,26 +191,40 @@ def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue,
     assert sorted(claimed) == sorted(row_ids)
 
 
-@pytest.mark.sampled(1)
-@both
-def test_a_heartbeat_holds_the_row_for_longer_than_a_lease_though_its_connection_is_cut(committed_db, queue, a_row):
-    a_row()
-    lease = queue.claim(lease_seconds=6)
+def outlives_a_cut(queue, *, lease_seconds: float) -> bool:
+    """Whether a heartbeat renews a lease after all connections of its process were cut."""
+    lease = queue.claim(lease_seconds=lease_seconds)
     assert lease is not None
     end = first_end = queue.rows().get().leased_until
-
     with lease.heartbeat():
         while end == first_end:
             threading.Event().wait(0.1)
             end = queue.rows().get().leased_until
-        cut = rows(_CUT_OTHERS)
+        assert rows(_CUT_OTHERS)
         while timezone.now() <= end:
             threading.Event().wait(0.1)
-        claimed_meanwhile = queue.claim(lease_seconds=6)
-
+        claimed_meanwhile = queue.claim(lease_seconds=lease_seconds)
     connection.close()
-    assert cut and claimed_meanwhile is None
-    lease.finish()
+    return claimed_meanwhile is None
+
+
+@pytest.mark.sampled(1)
+@both
+def test_a_heartbeat_holds_the_row_for_longer_than_a_lease_though_its_connection_is_cut(committed_db, queue, a_row):
+    connection.close()
+    connection.close_pool()
+    a_row()
+
+    assert outlives_a_cut(queue, lease_seconds=6)
+
+
+@pytest.mark.thorough
+def test_a_heartbeat_finds_a_connection_among_many_that_were_cut(committed_db):
+    a_job()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(closing_connections, [lambda: rows("SELECT pg_sleep(1)")] * 8))
+
+    assert outlives_a_cut(jobs.QUEUE, lease_seconds=20)
 
 
 def test_a_task_that_does_not_exist_is_refused_and_not_only_logged():
