@@ -127,6 +127,8 @@ class Erasures:
         erasure = self._find_confirmed(erasure_id, confirmation)
         with compaction_lock(erasure.conversation_id), transaction.atomic():
             conversation = self.scope.conversation(erasure.conversation_id, locked=True)
+            erasure = Erasure.objects.select_for_update().get(pk=erasure.pk)
+            self._require_open(erasure)
             extent = Extent.of(conversation.pk, erasure.message_ids, erasure.file_ids, is_whole=erasure.is_whole)
             if extent.fingerprint != erasure.fingerprint:
                 raise Conflict(
