@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.utils import timezone
+from django_huey import get_queue
 
 from compaction.background import jobs
 from compaction.history import history_jobs
@@ -21,6 +22,7 @@ from conversations.work.queue import MAX_ATTEMPTS, LeaseLost, WorkQueue, wake
 from integrity import scans
 from integrity.types import ScanMode
 from lcmsite.connections import closing_connections
+from lcmsite.queues import QUEUES
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.pasts import a_project
@@ -37,7 +39,7 @@ def a_scan() -> int:
 
 _CUT_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND pid <> ALL(%(queues)s)
 """
 
 both = pytest.mark.parametrize(("queue", "a_row"), [(jobs.QUEUE, a_job), (scans.QUEUE, a_scan)], ids=["jobs", "scans"])
@@ -192,7 +194,7 @@ def test_of_many_workers_at_once_each_row_is_claimed_by_one(committed_db, queue,
 
 
 def outlives_a_cut(queue, *, lease_seconds: float) -> bool:
-    """Whether a heartbeat renews a lease after all connections of its process were cut."""
+    """Whether a heartbeat renews a lease after all pooled connections of its process were cut."""
     lease = queue.claim(lease_seconds=lease_seconds)
     assert lease is not None
     end = first_end = queue.rows().get().leased_until
@@ -200,7 +202,8 @@ def outlives_a_cut(queue, *, lease_seconds: float) -> bool:
         while end == first_end:
             threading.Event().wait(0.1)
             end = queue.rows().get().leased_until
-        assert rows(_CUT_OTHERS)
+        queues = [get_queue(name).storage.conn.info.backend_pid for name in QUEUES]
+        assert rows(_CUT_OTHERS, {"queues": queues})
         while timezone.now() <= end:
             threading.Event().wait(0.1)
         claimed_meanwhile = queue.claim(lease_seconds=lease_seconds)
