@@ -190,7 +190,7 @@ EMBEDDED_DATABASE = not DEPLOYMENT.database_url
 def _database() -> dict[str, Any]:
     if EMBEDDED_DATABASE:
         database: dict[str, Any] = {
-            "ENGINE": "lcmsite.embedded_postgres",
+            "ENGINE": "lcmsite.database_backend",
             "EMBEDDED": {"data_dir": DATA_DIR, "min_free": DEPLOYMENT.min_free_bytes},
             "NAME": DATABASE,
             "USER": ROLE,
@@ -198,7 +198,7 @@ def _database() -> dict[str, Any]:
             "PORT": str(PORT),
         }
     else:
-        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="django_prometheus.db.backends.postgresql")}
+        database = {**dj_database_url.parse(DEPLOYMENT.database_url, engine="lcmsite.database_backend")}
     return database | {
         # The pool keeps connections, and replaces those that died.
         "CONN_MAX_AGE": 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from django.conf import settings as site
@@ -25,12 +26,12 @@ def backend() -> int:
         connection.close()
 
 
-def idle_backends() -> list[int]:
-    """Those of a few connections that were in use at once, and now lie in the pool."""
+def idle_backends(number: int = 3) -> list[int]:
+    """Those of connections that were in use at once, and now lie in the pool."""
     connection.close()
     pool = connection.pool
     pool.open()
-    several = [pool.getconn() for _ in range(3)]
+    several = [pool.getconn() for _ in range(number)]
     for each in several:
         pool.putconn(each)
     return [each.info.backend_pid for each in several]
@@ -48,6 +49,18 @@ def test_connections_cut_while_idle_are_replaced_without_an_error() -> None:
 
     with connect(autocommit=True) as outside:
         outside.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", [pids])
+
+    assert all(backend() not in pids for _ in range(OFTEN))
+
+
+def test_after_a_restart_only_the_first_request_may_time_out(monkeypatch) -> None:
+    pids = idle_backends(8)
+    monkeypatch.setattr(connection.pool, "timeout", 0.5)
+
+    with connect(autocommit=True) as outside:
+        outside.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", [pids])
+    with suppress(OperationalError):
+        backend()
 
     assert all(backend() not in pids for _ in range(OFTEN))
 

@@ -1,0 +1,1 @@
+"""Django's database backend for PostgreSQL, with LCM's own server and pool."""
