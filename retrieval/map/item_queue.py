@@ -83,7 +83,7 @@ class ItemLease(Lease[MapItem]):
 
     def return_unused(self) -> None:
         """Release the item without counting an attempt, because no call was made."""
-        self.release(attempts=self.attempts - 1, error=self.row.last_error)
+        self.release(attempts=max(0, self.attempts - 1), error=self.row.last_error)
 
     def give_up(self, kind: ItemErrorKind, error: str, *, actor: str, usage: Usage = NO_USAGE, **values: Any) -> None:
         """Give the item its final state `failed`."""

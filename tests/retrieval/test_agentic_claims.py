@@ -183,9 +183,12 @@ def test_what_is_released_is_free_at_once_and_no_attempt():
     run = a_run(1)
     [item] = agent().claim(run_id=run.run_id, worker="one").items
 
-    released = agent().release(item_id=item.item_id, fence=item.fence)
+    # Sent again, as after a lost response.
+    for _ in range(2):
+        released = agent().release(item_id=item.item_id, fence=item.fence)
     [again] = agent().claim(run_id=run.run_id, worker="two").items
 
+    assert MapItem.objects.get().attempts == 1
     assert (released.state, released.attempts_left) == ("queued", 3)
     assert (again.item_id, again.refused_answers) == (item.item_id, 0)
     assert ("released", 1) in events(run.run_id)
