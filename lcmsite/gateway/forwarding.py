@@ -70,6 +70,11 @@ def headers_for_upstream(
     return found
 
 
+def query_for_upstream(query: bytes) -> bytes:
+    """Return the client's query string without parameters that are a key of LCM."""
+    return b"&".join(each for each in query.split(b"&") if not _is_key_of_lcm(each))
+
+
 def _is_key_of_lcm(value: bytes) -> bool:
     """Whether a credential is a key of LCM, which no vendor may see."""
     return re.search(rb"(?<![\w-])lcm_", value) is not None

@@ -18,7 +18,7 @@ import structlog
 from conversations.errors import Unavailable
 from lcmsite.catalogue.problems import RequestTooLarge
 from lcmsite.gateway.decoding import Decoder, decode_body, decode_in_steps, decoder_for
-from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream
+from lcmsite.gateway.forwarding import Header, Watcher, forward, headers_for_upstream, query_for_upstream
 from lcmsite.gateway.lookups.lookup_rounds import LookupRounds
 from lcmsite.gateway.lookups.offering import Lookups
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
@@ -197,7 +197,7 @@ class PassingRequest:
         self, body: bytes | AsyncIterator[bytes], *, is_changed: bool
     ) -> AsyncIterator[httpx2.Response]:
         """Send the request and yield the open response. Raises httpx2.HTTPError."""
-        url, query = httpx2.URL(self.route.url), self.scope["query_string"]
+        url, query = httpx2.URL(self.route.url), query_for_upstream(self.scope["query_string"])
         headers = headers_for_upstream(
             self.scope["headers"],
             host=url.netloc,

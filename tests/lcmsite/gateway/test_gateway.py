@@ -269,13 +269,16 @@ def test_keys_of_vendors_are_nowhere_kept_and_that_of_lcm_goes_to_no_vendor(gate
         gateway.ask(path, body, **{name: gateway.key})
     for written in (f"Bearer\t{gateway.key}", f'Bearer "{gateway.key}"', f"Bearer={gateway.key}, x"):
         gateway.ask(path, body, authorization=written)
+    gateway.ask(f"{path}?a=b&key={gateway.key}&c", body)
 
     assert answer.json()["choices"][0]["message"]["content"] == "Hi."
-    assert {path for _, path, _, _ in gateway.upstream.requests} == {"/v1/chat/completions"}
+    assert {path for _, path, _, _ in gateway.upstream.requests} == {
+        "/v1/chat/completions", "/v1/chat/completions?a=b&c"
+    }  # fmt: skip
     assert gateway.key not in str(gateway.upstream.requests)
     workspace = ApiKey.objects.get(prefix=gateway.key[:12]).workspace
     done = GatewayExchange.objects.filter(workspace=workspace, milliseconds__isnull=False)
-    eventually(lambda: done.count() == 9)
+    eventually(lambda: done.count() == 10)
     kept = [gateway.log.read_text(), *(path.read_text() for path in gateway.spool.rglob("*") if path.is_file())]
     assert not any(secret in text for text in kept for secret in (gateway.key, "vendor-secret", "Hello"))
 
