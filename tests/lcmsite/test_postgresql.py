@@ -54,12 +54,12 @@ def test_connections_cut_while_idle_are_replaced_without_an_error() -> None:
 
 
 def test_after_a_restart_only_the_first_request_may_time_out(monkeypatch) -> None:
-    pids = idle_backends(8)
-    monkeypatch.setattr(connection.pool, "timeout", 0.5)
+    pids = idle_backends(site.DEPLOYMENT.pool_size)
 
     with connect(autocommit=True) as outside:
         outside.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", [pids])
-    with suppress(OperationalError):
+    with monkeypatch.context() as hasty, suppress(OperationalError):
+        hasty.setattr(connection.pool, "timeout", 0.5)
         backend()
 
     assert all(backend() not in pids for _ in range(OFTEN))
