@@ -110,6 +110,8 @@ def _(expanded: ExpandResult, screen: Screen) -> None:
     _show_items(expanded.items, expanded.gap, expanded.tokens, screen)
     if expanded.cursor:
         _show_more("expand", expanded.summary_id, expanded, screen)
+    elif expanded.note:
+        screen.note(expanded.note)
 
 
 @show_one.register

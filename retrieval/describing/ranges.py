@@ -109,16 +109,22 @@ class Range(NamedTuple):
     def message_count(self) -> int:
         return max(0, self.last_seq - self.from_seq + 1)
 
-    def note(self, path: Path = WHOLE) -> str | None:
-        """Count messages of the range that do not exist yet, or are not on the path."""
+    def note(self, path: Path = WHOLE, *, summarized: int | None = None) -> str | None:
+        """Count messages of the range that do not exist, are off the path or left out.
+
+        `summarized` is the number of messages that summaries cover, if the others are left out.
+        """
         notes = []
         if self.last_seq < self.to_seq:
             notes.append(f"The conversation has {counted(self.conversation.next_seq - 1, 'message')} so far.")
-        if path is not WHOLE and (off := rows(STATEMENTS["off_path"], {**self.values, **path.values})[0][0]):
+        off = 0 if path is WHOLE else rows(STATEMENTS["off_path"], {**self.values, **path.values})[0][0]
+        if off:
             missing = counted(off, "message")
             notes.append(
                 f"Not on the active path: {missing} of the range; expand_range with only_messages returns them."
             )
+        if summarized is not None and (raw := self.message_count - off - summarized) > 0:
+            notes.append(f"Not summarized: {counted(raw, 'message')} of the range; give include_messages to read them.")
         return " ".join(notes) or None
 
     @property

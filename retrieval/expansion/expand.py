@@ -149,10 +149,11 @@ class Expansion(Reader):
             as_of = _now() if cursor is None else _moment_of(cursor)
             stretch = range_of(conversation_id, from_seq, to_seq, scope=self.scope)
             path = path_at(conversation_id, as_of) if stretch.conversation.moves and not only_messages else WHOLE
+            found = [] if only_messages else covering(stretch, path, as_of=as_of)
             if only_messages:
                 outline = messages_within(stretch)
             else:
-                roots = [summary.summary_id for summary, _ in covering(stretch, path, as_of=as_of)]
+                roots = [summary.summary_id for summary, _ in found]
                 outline = within(stretch, roots, path, as_of=as_of, depth=depth, include_messages=include_messages)
             # The signature of the cursor covers the moment and the context at that moment, so neither can be forged.
             request = Request(f"{from_seq}-{to_seq} of {outline.name}", depth, include_messages, as_of)
@@ -160,6 +161,7 @@ class Expansion(Reader):
             page = self._page(outline, filling, request.position(cursor), page_cap(self.policy, token_cap), keep_ends)
         stretch.conversation.note_use()
         following = None if page.following is None else request.cursor(page.following)
+        summarized = None if include_messages else sum(covered for _, covered in found)
         return RangeExpansion(
             conversation_id=conversation_id,
             from_seq=from_seq,
@@ -169,7 +171,7 @@ class Expansion(Reader):
             only_messages=only_messages,
             token_cap=page_cap(self.policy, token_cap),
             cursor=following,
-            note=MORE if following is not None else stretch.note(path),
+            note=MORE if following is not None else stretch.note(path, summarized=summarized),
             **_shared_fields(page),
         )
 

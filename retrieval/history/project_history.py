@@ -112,7 +112,7 @@ def _calls(session: TimelineEntry) -> tuple[str, ...]:
     """The tool calls with which an agent can read more of a session."""
     number, last = session.conversation_id, session.message_count
     calls = (
-        f"lcm_expand_range(conversation_id={number}, from_seq=1, to_seq={last})",
+        f"lcm_expand_range(conversation_id={number}, from_seq=1, to_seq={last}, include_messages=true)",
         f"lcm_grep(conversation_id={number}, query=...)",
     )
     if session.id is None:

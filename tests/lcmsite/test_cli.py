@@ -23,6 +23,7 @@ from lcmsite.models import ApiKey
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.lcmsite.callers import an_api_key, lcm
 from tests.lcmsite.operating import run_lcm, run_python
+from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -381,3 +382,11 @@ def test_messages_that_are_missing_from_a_page_are_named_but_not_from_a_choice_o
     damaged = Page([first, third], cursor_of=str, more=False)
     assert "[2] missing: not in the database" in shown(damaged)
     assert "missing" not in shown([third, first]) + shown([first, third])
+
+
+def test_a_leaf_opened_without_its_messages_names_the_option_that_shows_them(conversation):
+    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2])
+
+    shown = lcm("expand", summary.summary_id)
+
+    assert "2 messages" in shown.out and "include_messages" in shown.out

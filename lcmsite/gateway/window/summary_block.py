@@ -78,7 +78,8 @@ def uncovered_ranges(seqs: Sequence[int], summaries: Sequence[ShownSummary]) -> 
 
 def pointer_to(conversation_id: int, seq_range: SeqRange) -> str:
     """Return a hint for the model on how to read a range of messages."""
-    arguments = {"conversation_id": conversation_id, "from_seq": seq_range.first, "to_seq": seq_range.last}
+    ends = {"from_seq": seq_range.first, "to_seq": seq_range.last}
+    arguments = {"conversation_id": conversation_id, **ends, "only_messages": True}
     return f"lcm_expand_range {json.dumps(arguments)} gives the messages."
 
 

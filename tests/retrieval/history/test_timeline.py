@@ -131,6 +131,7 @@ def test_subagents_and_empty_conversations_are_no_sessions_ago(history):
 
     assert found.session.conversation_id == first.conversation_id
     assert found.session.id is None and "lcm_expand_range" in found.calls[0]
+    assert "include_messages=true" in found.calls[0]
     with pytest.raises(NotFound, match="does not have 2 sessions before it"):
         history.session_ago(conversation_id=here.conversation_id, sessions_ago=2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 
@@ -12,8 +13,10 @@ from conversations.scope import Scope
 from lcmsite.gateway.recording.recorder import Recorder
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window import stored_memory
+from lcmsite.gateway.window.summary_block import SeqRange, pointer_to
 from lcmsite.gateway.window.types import Assembled
 from lcmsite.gateway.window.windows import assemble_request
+from retrieval.engine import RetrievalEngine
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.gateway.sessions import an_exchange
@@ -71,3 +74,14 @@ def test_a_compaction_in_progress_delays_a_request_for_a_bounded_time(monkeypatc
     result = agent.request()
     assert result.is_new_cut
     assert result.summary_ids
+
+
+def test_the_call_named_for_a_range_returns_its_messages() -> None:
+    number = a_conversation("one", "two", "three", session_id="pointed at").conversation_id
+
+    arguments = (
+        pointer_to(number, SeqRange(2, 3)).removeprefix("lcm_expand_range ").removesuffix(" gives the messages.")
+    )
+    found = RetrievalEngine.from_settings().expand_range(**json.loads(arguments))
+
+    assert [item.content for item in found.items] == ["two", "three"]
