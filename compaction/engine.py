@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from django.db import transaction
+
 from compaction.background import jobs
 from compaction.models import CompactionJob, CompactionRun
 from compaction.policy import CompactionPolicy
@@ -154,7 +156,9 @@ class CompactionEngine:
         has_own = policy.summarizer != self.policy.summarizer
         escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
         with compaction_lock(conversation_id):
-            # Another run may have ended since it was read.
-            conversation.refresh_from_db()
             abandon_runs(conversation_id)
-            return Run(self.store, escalation, policy, conversation, reason, lease).execute(work)
+            with transaction.atomic():
+                # Quarantines lock the row, too: the run sees them, or they are later than its start.
+                conversation = self.store.scope.conversation(conversation_id, locked=True)
+                run = Run(self.store, escalation, policy, conversation, reason, lease)
+            return run.execute(work)

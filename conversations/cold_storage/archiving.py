@@ -29,6 +29,7 @@ from conversations.content import hashing
 from conversations.errors import Conflict
 from conversations.models import ColdBlock, Conversation, Message, MessagePart
 from conversations.sql import array, load, rows
+from conversations.store.derived_context import lock_conversations
 from conversations.store.read import messages_of
 from conversations.types import PART_COLUMNS, MessageRecord
 
@@ -64,8 +65,10 @@ class Moved:
 def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> Moved | None:
     """Move the next range of hot messages after `after_seq`; None if there is none.
 
-    The caller holds the conversation's lock. Raises NotTheSame, and moves nothing, if the texts read back differ.
+    The caller holds the compaction lock. Raises NotTheSame, and moves nothing, if the texts read back differ.
     """
+    # Before the messages' rows, as every writer does.
+    lock_conversations([conversation_id])
     bounds = {"most_messages": MOST_MESSAGES, "most_bytes": MOST_BYTES}
     found = rows(SQL["next_stretch"], {"conversation_id": conversation_id, "after_seq": after_seq, **bounds})
     if not found:
@@ -104,9 +107,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
 def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
     """Move the texts of the conversation's first block back into their rows.
 
-    Returns None if the conversation has no block. The caller holds the conversation's lock. Raises NotTheSame if the
-    texts read back differ, or ColdBlockDamaged. In both cases nothing is moved.
+    Returns None if the conversation has no block. The caller holds the compaction lock. Raises NotTheSame if the texts
+    read back differ, or ColdBlockDamaged. In both cases nothing is moved.
     """
+    lock_conversations([conversation_id])
     row = ColdBlock.objects.filter(conversation_id=conversation_id).order_by("first_seq", "cold_block_id").first()
     if row is None:
         return None

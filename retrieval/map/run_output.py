@@ -14,6 +14,7 @@ from conversations.errors import LcmError
 from conversations.files.large_files import LargeFileService, remove_bytes_unless_needed
 from conversations.humanize import counted
 from conversations.models import LargeFile
+from conversations.store.derived_context import lock_conversations
 from conversations.store.messages import MessageStore
 from conversations.types import NewMessage, Role
 from conversations.work.queue import WorkState
@@ -45,6 +46,8 @@ def finish_if_over(run_id: str, *, actor: str) -> None:
     output = _bytes_kept(run, WorkState.DONE, _output_line, f"{run_id}-output") if done else None
     failures = _bytes_kept(run, WorkState.FAILED, _failure_line, f"{run_id}-failures") if failed else None
     with transaction.atomic():
+        # Before the run's row, as an erasure does.
+        lock_conversations([(run.conversation or run.input_file.conversation).pk])
         run = MapRun.objects.select_for_update(no_key=True).get(pk=run_id)
         # Meanwhile it may have been finished or erased, or failed items may have been retried and ended again.
         if not _is_over(run) or run.events.filter(event=MapEventKind.RETRIED).count() != retries:
