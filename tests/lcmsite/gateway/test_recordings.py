@@ -248,16 +248,19 @@ def test_two_gateways_never_use_one_spool(tmp_path, monkeypatch):
     Agents(tmp_path).run(lambda: asyncio.sleep(0))
 
 
-def test_a_file_of_the_spool_that_cannot_be_read_holds_up_no_other(tmp_path):
+def test_a_file_of_the_spool_that_cannot_be_read_holds_up_its_session_alone(tmp_path):
     agents = Agents(tmp_path)
-    unreadable = agents.spool / "00000000000000000001-a-ffff.exchange"
+    lane = agents.exchange(SLOW, "One").lane
+    unreadable = agents.spool / f"00000000000000000001-{lane}-ffff.exchange"
     unreadable.mkdir(parents=True)
 
     async def story():
         agents.recordings.is_down = True
+        assert not await agents.ask(SLOW, "Two")
         assert not await agents.ask(OTHER, "Hello")
         agents.recordings.is_down = False
         await until(lambda: agents.recordings.backlog.recorded_count == 1)
+        assert [backlog.lane_in(path) for path in agents.spool.glob("*.exchange")] == [lane, lane]
 
     agents.run(story)
 
