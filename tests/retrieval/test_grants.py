@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from compaction.rendering import QUARANTINED
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scope
+from integrity.repairs.quarantines import Quarantines
 from retrieval.delegation.actions import Describe, Expand, Find, More, Unknown
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.extent import Extent
@@ -104,11 +106,14 @@ def test_an_answer_larger_than_its_room_goes_on_under_a_handle(graph):
     assert all(f"[{seq}, user" in whole or f"[{seq}, assistant" in whole for seq in range(1, 41))
 
 
-def test_a_message_is_read_by_its_id(graph):
+def test_a_message_is_read_by_its_id_unless_it_is_quarantined(graph):
     id = message_id(graph["number"], 1)
+    reader = a_reader(a_grant(id))
 
     assert "message 7" in a_reader(a_grant(graph["root"])).read(Expand(message_id(graph["number"], 7))).text
-    assert "port 5433" in a_reader(a_grant(id)).read(Expand(id)).text
+    assert "port 5433" in reader.read(Expand(id)).text
+    Quarantines.from_settings().quarantine(id=id, reason="It was altered.")
+    assert QUARANTINED in (text := reader.read(Expand(id)).text) and "port" not in text
 
 
 # -- what it refuses
@@ -166,10 +171,11 @@ def test_deeper_than_it_goes_is_refused_and_listed(graph):
     refusal = refusal_of(reader, Expand(graph["first"], messages=True))
 
     assert graph["first"] in opened
-    assert graph["leaf"] not in opened
+    assert graph["leaf"] not in opened + reader.read(Describe(graph["first"])).text
     assert refusal.code == "grant_exceeded"
     assert refusal_of(reader, Describe(graph["leaf"])).code == "not_found"
-    assert grants().get_grant(grant_id=grant.grant_id).refusals == {"grant_exceeded": 1, "not_found": 1}
+    assert refusal_of(reader, Expand(message_id(graph["number"], 5))).code == "not_found"
+    assert grants().get_grant(grant_id=grant.grant_id).refusals == {"grant_exceeded": 1, "not_found": 2}
 
 
 def test_what_is_beyond_it_is_not_found_and_listed(graph):
