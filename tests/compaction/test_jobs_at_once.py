@@ -13,7 +13,7 @@ import psycopg
 import pytest
 import redis
 import structlog
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from django_huey import get_queue
 
@@ -112,13 +112,13 @@ def test_a_job_whose_model_takes_longer_than_a_lease_stays_with_its_worker(commi
 
 
 @pytest.mark.parametrize(("name", "work"), [("compaction", jobs), ("maintenance", scans)])
-def test_the_first_wake_up_after_a_restart_of_the_queues_server_reaches_somebody(committed_db, name, work):
+def test_a_wake_up_reaches_somebody_at_the_commit_even_after_a_restart_of_the_queues_server(committed_db, name, work):
     queue = get_queue(name)
     waiting = queue.pending_count()
-    with connection.cursor() as cursor:
+    with connection.cursor() as cursor, transaction.atomic():
+        work.wake(1, 0.0)
+        assert queue.pending_count() == waiting
         cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [queue.storage.conn.info.backend_pid])
-
-    work.wake(1, 0.0)
 
     assert queue.pending_count() == waiting + 1
 
