@@ -129,6 +129,16 @@ def test_who_may_perform_it(world, nobody_at_all, strangers, our_own, operation)
                 assert reply.status not in (401, 403), (scope, reply.body)
 
 
+def test_a_stranger_lists_and_counts_nothing_of_ours(world, strangers):
+    for operation in CATALOGUE:
+        for given in _one_of_each_path(operation, world):
+            if operation.verb == "GET" and not any(name in given for name in placeholders(operation.path)):
+                body = Api(strangers[ADMIN]).perform(operation, given).body
+                # The acts that gave the stranger these keys are not ours.
+                items = [each for each in body.get("items", ()) if each.get("act") != "issue_key"]
+                assert (items, body.get("conversations", 0)) == ([], 0), operation.tool
+
+
 def _one_of_each_path(operation: Operation, there_is: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The shortest question at each of the operation's paths."""
     asked = set()
