@@ -1,11 +1,7 @@
-"""Search separates words at NUL and at punctuation beyond ASCII."""
+"""Search separates words at NUL and punctuation beyond ASCII; 0007 does it."""
 
 from django.db import migrations
-
-from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):
     dependencies = [("conversations", "0004_erased_keys")]
-
-    operations = [RunSQLFile("conversations/sql/search.sql")]

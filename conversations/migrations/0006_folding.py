@@ -1,11 +1,7 @@
-"""Search folds more letters and marks beyond ASCII, also in stored texts."""
+"""Search folds more letters and marks beyond ASCII; 0007 does it."""
 
 from django.db import migrations
-
-from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):
     dependencies = [("conversations", "0005_punctuation")]
-
-    operations = [RunSQLFile("conversations/sql/search.sql")]

@@ -5,12 +5,13 @@
 -- Removes accents, and the vowel signs and other marks of Arabic, Hebrew and Indic scripts; unifies compatibility forms and
 -- writes letters such as `ß` and `ı` as ASCII. It does so if a regular expression finds any. The result is composed again
 -- (NFC), because Hangul must not stay decomposed. Punctuation and symbols beyond ASCII, such as `€` and `°`, become a
--- blank, and so does U+FFFD, which replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. A
--- blank separates emoji from words.
+-- blank, and so does U+FFFD, which replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. So
+-- do `<`, `>` and `&`, because its parser drops words in what it takes for markup, such as `Vec<Order>` and `a<b or c>d`.
+-- A blank separates emoji from words.
 CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
-  WHEN octet_length(content) = length(content) THEN content
+  WHEN octet_length(content) = length(content) THEN translate(content, '<>&', '   ')
   ELSE regexp_replace(
     CASE
       WHEN content !~ U&'[\00A0-\1FFF\2070-\209F\2100-\218F\2460-\24FF\2E80-\2FDF\3099\309A\3130-\33FF\F900-\FFEF\+01D400-\+01D7FF]'
@@ -20,7 +21,7 @@ RETURN CASE
         U&'[\0300-\036F\0591-\05BD\05BF-\05C7\0610-\061A\0640\064B-\065F\0670\06D6-\06ED\093C\09BC\0A3C]', '', 'g'
       ), NFC), 'ß', 'ss'), 'œ', 'oe'), 'Œ', 'OE'), U&'ıøØłŁđĐ\0901', U&'ioOlLdD\0902')
     END,
-    U&'[\00A0-\00A9\00AB-\00B1\00B4\00B6-\00B8\00BB\00BF\00D7\00F7\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\20A0-\20CF\2190-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
+    U&'[<>&\00A0-\00A9\00AB-\00B1\00B4\00B6-\00B8\00BB\00BF\00D7\00F7\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\20A0-\20CF\2190-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
     ' \1 ', 'g'
   )
 END;
@@ -173,8 +174,8 @@ RETURN CASE
   ELSE lcm_tsv_at_of_large(content, lcm_places(conversation_id, seq))
 END;
 
--- Run again after a change, this file computes the search columns of texts beyond ASCII again where they differ, and the
--- index of files. Triggers are disabled meanwhile, because rows are immutable; the texts stay as they are.
+-- Run again after a change, this file computes the search columns of texts with markup or beyond ASCII again where they
+-- differ, and the index of files. Triggers are disabled meanwhile, because rows are immutable; the texts stay as they are.
 DO $$
 DECLARE
   searched record;
@@ -186,7 +187,8 @@ BEGIN
   LOOP
     EXECUTE format('ALTER TABLE %s DISABLE TRIGGER USER', searched.name);
     EXECUTE format(
-      'UPDATE %s SET content = content WHERE octet_length(content) <> length(content) AND content_tsv IS DISTINCT FROM %s',
+      'UPDATE %s SET content = content WHERE (octet_length(content) <> length(content) OR content ~ ''[<>&]'')'
+      ' AND content_tsv IS DISTINCT FROM %s',
       searched.name, searched.expression
     );
     EXECUTE format('ALTER TABLE %s ENABLE TRIGGER USER', searched.name);

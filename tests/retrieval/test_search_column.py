@@ -32,6 +32,13 @@ pytestmark = pytest.mark.django_db
         ("PostgreSQL数据库", "我们决定使用PostgreSQL数据库来保存消息"),
         ("เป็น", "ไม่เป็นไรครับ"),
         ("running", "it runs"),
+        ("vector", "#include <vector>"),
+        ("<vector>", "#include <vector>"),
+        ("invoice", "Promise<Invoice>"),
+        ("walrus", "<!-- ask for the walrus -->"),
+        ("argo", '<ship name="Argo"/>'),
+        ("bounds", "while a<the bounds and c>d"),
+        ("depth", "scan(&depth;"),
         *((word, "alpha\ufffdbravo charlie\ufffd delta") for word in ("alpha", "bravo", "charlie", '"alpha bravo"')),
         *((word, "the “gateway”—port 7171…") for word in ("gateway", "port", "7171", "gateway—port", "“gateway”")),
         ("deployed", "deployed🚀"),
@@ -143,7 +150,7 @@ def test_texts_stored_with_an_earlier_fold_are_indexed_again():
         cursor.execute(
             "CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text LANGUAGE sql IMMUTABLE RETURN content"
         )
-    a_conversation("the rent is £1,850", "إيجار الشقة", "plain")
+    a_conversation("the rent is £1,850", "إيجار الشقة", "Vec<Order>", "plain")
     found = "SELECT array_agg(content ORDER BY seq) FROM messages WHERE content_tsv @@ lcm_tsquery(%s)"
 
     with connection.cursor() as cursor:
@@ -152,5 +159,6 @@ def test_texts_stored_with_an_earlier_fold_are_indexed_again():
 
     assert value(found, "1,850") == ["the rent is £1,850"]
     assert value(found, "ايجار") == ["إيجار الشقة"]
+    assert value(found, "order") == ["Vec<Order>"]
     with pytest.raises(Error, match="refused"), transaction.atomic():
         value("UPDATE messages SET content = 'changed' RETURNING 1")

@@ -1008,7 +1008,7 @@ CREATE FUNCTION public.lcm_erased_key(key text) RETURNS text
 -- FUNCTION lcm_fold(text)
 CREATE FUNCTION public.lcm_fold(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN CASE WHEN (octet_length(content) = length(content)) THEN content ELSE regexp_replace(CASE WHEN (content !~ '[ -῿⁰-₟℀-↏①-⓿⺀-⿟゙゚㄰-㏿豈-￯𝐀-𝟿]'::text) THEN content ELSE translate(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(content, NFKD), '[̀-֑ͯ-ֽֿ-ׇؐ-ؚـً-ٰٟۖ-़়਼ۭ]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'ıøØłŁđĐँ'::text, 'ioOlLdDं'::text) END, '[ -©«-±´¶-¸»¿×÷،؛؟۔।॥​‐-⁯₠-⃏←-◿⤀-⯿　-〃〈-〠〰︀-️﻿�]|([☀-⟿🀀-🫿])'::text, ' \1 '::text, 'g'::text) END;
+    RETURN CASE WHEN (octet_length(content) = length(content)) THEN translate(content, '<>&'::text, '   '::text) ELSE regexp_replace(CASE WHEN (content !~ '[ -῿⁰-₟℀-↏①-⓿⺀-⿟゙゚㄰-㏿豈-￯𝐀-𝟿]'::text) THEN content ELSE translate(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(content, NFKD), '[̀-֑ͯ-ֽֿ-ׇؐ-ؚـً-ٰٟۖ-़়਼ۭ]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'ıøØłŁđĐँ'::text, 'ioOlLdDं'::text) END, '[<>& -©«-±´¶-¸»¿×÷،؛؟۔।॥​‐-⁯₠-⃏←-◿⤀-⯿　-〃〈-〠〰︀-️﻿�]|([☀-⟿🀀-🫿])'::text, ' \1 '::text, 'g'::text) END;
 
 -- FUNCTION lcm_follow_move()
 CREATE FUNCTION public.lcm_follow_move() RETURNS trigger

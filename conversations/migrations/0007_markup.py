@@ -1,0 +1,11 @@
+"""Search finds words in markup, also in stored texts."""
+
+from django.db import migrations
+
+from conversations.run_sql import RunSQLFile
+
+
+class Migration(migrations.Migration):
+    dependencies = [("conversations", "0006_folding")]
+
+    operations = [RunSQLFile("conversations/sql/search.sql")]
