@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Self
 
 import structlog
@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.content.lossless_values import require_names
-from conversations.errors import Conflict, Invalid, NotFound
+from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.files.large_files import LargeFileService, too_large
 from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
@@ -142,7 +142,8 @@ class UploadService:
     def abort(self, *, upload_id: str) -> UploadRecord:
         """Delete an upload and its chunks, and return its progress.
 
-        The file of a finished upload stays. Raises NotFound if there is no such upload.
+        The file of a finished upload stays. Raises NotFound if there is no such upload, and Unavailable if the storage
+        fails.
         """
         upload = self._upload(upload_id)
         [record] = self._records([upload])
@@ -155,9 +156,11 @@ class UploadService:
         left = self.files.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[
             :SWEPT_AT_ONCE
         ]
-        count = len(left)
+        count = 0
         for upload in left:
-            self._forget(upload)
+            with _left_to_the_sweep():
+                self._forget(upload)
+                count += 1
         unfinished = 0
         if isinstance(self.files.storage, WholeFileStorage):
             unfinished = self.files.storage.sweep(older_than_seconds=self.files.policy.upload_hours * 3600)
@@ -227,7 +230,8 @@ class UploadService:
             file = self.files.describe(kept)
             Upload.objects.filter(pk=upload.pk).update(file=file, touched_at=timezone.now())
             UploadChunk.objects.filter(upload=upload).delete()
-        self._remove_chunks(chunks)
+        with _left_to_the_sweep():
+            self._remove_bytes(upload)
 
     def _pieces(self, upload: Upload, chunks: list[UploadChunk]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -239,15 +243,19 @@ class UploadService:
                 yield from file.chunks(_PIECE)
 
     def _forget(self, upload: Upload) -> None:
-        chunks = list(upload.chunks.all())
-        upload.delete()
-        self._remove_chunks(chunks)
+        # The row goes after the bytes: the sweep finds it if the process dies between. Then again, for a chunk that
+        # came meanwhile.
+        self._remove_bytes(upload)
+        Upload.objects.filter(pk=upload.pk).delete()
+        self._remove_bytes(upload)
 
-    def _remove_chunks(self, chunks: Sequence[UploadChunk]) -> None:
-        """Remove the bytes of all chunks of an upload, and their directory."""
-        paths = [chunk.path for chunk in chunks]
-        for path in [*paths, *{str(Path(path).parent) for path in paths}]:
-            self._remove(path)
+    def _remove_bytes(self, upload: Upload) -> None:
+        """Remove all chunks in storage, recorded or not; raises Unavailable."""
+        storage, directory = self.files.storage, f"uploads/{upload.upload_id}"
+        with storing("The chunks cannot be removed"), suppress(FileNotFoundError):
+            for name in storage.listdir(directory)[1]:
+                storage.delete(f"{directory}/{name}")
+            storage.delete(directory)
 
     def _remove(self, path: str) -> None:
         try:
@@ -255,3 +263,12 @@ class UploadService:
         except STORAGE_FAILURES as refusal:
             # Nothing refers to the chunk; it only uses space.
             logger.warning("chunk_left_behind", error=type(refusal).__name__)
+
+
+@contextmanager
+def _left_to_the_sweep() -> Iterator[None]:
+    """Log a storage failure; a later sweep tries again."""
+    try:
+        yield
+    except Unavailable as refusal:
+        logger.warning("chunks_left_behind", error=refusal.code)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -251,6 +252,20 @@ def test_what_a_killed_process_was_writing_is_swept_once_it_is_old(uploads, begu
 
     assert (old.exists(), new.exists()) == (False, True)
     assert uploads.get_upload(upload_id=begun.upload_id).chunks_received == 1
+
+
+@pytest.mark.parametrize("end", [UploadService.finish, UploadService.abort])
+def test_the_chunks_of_a_killed_process_are_swept(uploads, begun, tmp_path, monkeypatch, end):
+    put(uploads, begun.upload_id, 0, 1000, 2000, 3000)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(WholeFileStorage, "delete", Mock(side_effect=KeyboardInterrupt))
+        end(uploads, upload_id=begun.upload_id)
+    (tmp_path / "uploads" / begun.upload_id / "0-not-recorded").touch()
+    Upload.objects.update(touched_at=timezone.now() - timedelta(hours=25))
+
+    uploads.sweep()
+
+    assert not Upload.objects.exists() and list((tmp_path / "uploads").iterdir()) == []
 
 
 def test_storage_that_fails_leaves_the_upload_as_it_was(uploads, begun, tmp_path):
