@@ -165,13 +165,15 @@ class ScanWorker:
                 lease.release()
                 return
             self.sleep(self.policy.scan_pause_ms / 1000)
+        of_the_site = Examination(INVARIANTS)
         if scan.conversation_id is None:
-            examined = Examination(INVARIANTS)
             with self._gentle_snapshot():
-                examined.check_site_rows(scan.workspace_id)
-            reports.add(report, examined)
-        reports.finish(report)
-        lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
+                of_the_site.check_site_rows(scan.workspace_id)
+        # One transaction, because a worker that continues the scan adds these findings again.
+        with transaction.atomic():
+            reports.add(report, of_the_site)
+            reports.finish(report)
+            lease.finish(plan=repair_plans.make_plan(report) if scan.with_plan and not report.is_clean else None)
 
     def _unchecked_conversations(self, scan: IntegrityScan) -> QuerySet[Conversation]:
         """Select the conversations that the scan must still check."""

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -20,7 +21,7 @@ from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
 from integrity.scans import ScanWorker
-from integrity.types import IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
+from integrity.types import Finding, IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
 from lcmsite.connections import closing_connections
 from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
@@ -126,6 +127,22 @@ def test_a_scan_that_fails_after_a_batch_checks_the_batch_again(conversation_ids
         a_worker().work(scan_id=scan.scan_id)
 
     assert models.IntegrityScan.objects.get().position == 0
+
+
+def test_a_scan_that_dies_at_its_end_counts_each_finding_once(conversation_ids, monkeypatch):
+    one = Found(1, (Finding(None, "act_1", "It is broken."),))
+    broken = Invariant("acts_are_chained", Severity.CRITICAL, "Broken.", lambda _: one, of_the_site=True)
+    monkeypatch.setattr("integrity.scans.INVARIANTS", [broken])
+    scan = request()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("integrity.scans.reports.finish", Mock(side_effect=KeyboardInterrupt))
+        a_worker().work(scan_id=scan.scan_id)
+    models.IntegrityScan.objects.update(leased_until=timezone.now())
+
+    a_worker().work(scan_id=scan.scan_id)
+
+    [report] = models.IntegrityReport.objects.all()
+    assert (report.counts, report.findings.count()) == ({"acts_are_chained": 1}, 1)
 
 
 def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_at(committed_db, monkeypatch):
