@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from django.db import transaction
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
+from conversations.audit import AuditLog
 from conversations.cold_storage import archiving
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
@@ -30,101 +30,79 @@ from tests.flows.processes import wait_until
 from tests.integrity.breaking import checked
 from tests.maps import a_map_run
 
+_WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
-def until_another_waits_for_a_lock() -> None:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
-    def is_waiting() -> bool:
-        # Within a transaction, PostgreSQL reads the activity once.
-        rows("SELECT pg_stat_clear_snapshot()")
-        return bool(rows(waiting))
+@pytest.fixture
+def beside(committed_db, monkeypatch) -> Callable[..., None]:
+    """Do two things at once: the first stops where it calls `name`, until the second waits for a lock."""
 
-    wait_until(is_waiting, seconds=20, what="another transaction waits for a lock")
+    def do(first: Callable[[], object], second: Callable[[], object], *, of: Any, name: str) -> None:
+        called, is_there = getattr(of, name), threading.Event()
+
+        def is_awaited() -> bool:
+            # Within a transaction, PostgreSQL reads the activity once.
+            return bool(rows("SELECT pg_stat_clear_snapshot()") and rows(_WAITING))
+
+        def stop(*given: Any, **named: Any) -> Any:
+            is_there.set()
+            wait_until(is_awaited, seconds=20, what="the second waits for a lock")
+            return called(*given, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(of, name, stop)
+            at_once(lambda worker: second() if worker and is_there.wait(20) else first(), workers=2)
+
+    return do
 
 
 @pytest.mark.parametrize("other", ["move_head", "quarantine"])
 @pytest.mark.parametrize("move", ["archive", "thaw"])
-def test_a_move_to_another_tier_waits_for_other_writers_of_the_conversation(committed_db, monkeypatch, move, other):
+def test_a_move_to_another_tier_holds_up_other_writers_of_the_conversation(beside, move, other):
     # With an embedder, a trigger locks the messages that move.
     Embedder.objects.create(url="http://host/v1", model="small", question_model="small", dimension=3)
-    conversation_id = a_conversation(*(f"text {n}" for n in range(1, 7))).conversation_id
+    number = a_conversation("a", "b", "c").conversation_id
     branches, retention = Branches.from_settings(), Retention.from_settings()
-    branches.move_head(conversation_id=conversation_id, head_seq=2)
+    branches.move_head(conversation_id=number, head_seq=1)
     if move == "thaw":
-        retention.archive(conversation_id=conversation_id)
-    first, require_same, has_moved = message_ids(conversation_id)[0], archiving._require_same, threading.Event()
+        retention.archive(conversation_id=number)
+    others = {
+        "move_head": lambda: branches.move_head(conversation_id=number, head_seq=3),
+        "quarantine": lambda: Quarantines(EVERYTHING).quarantine(id=f"msg_{message_ids(number)[0]}", reason="damaged"),
+    }
 
-    def compared_slowly(before):
-        require_same(before)
-        has_moved.set()
-        until_another_waits_for_a_lock()
-
-    def work(worker: int) -> None:
-        if worker == 0:
-            getattr(retention, move)(conversation_id=conversation_id)
-            return
-        has_moved.wait(20)
-        if other == "move_head":
-            branches.move_head(conversation_id=conversation_id, head_seq=6)
-        else:
-            Quarantines(EVERYTHING).quarantine(id=f"msg_{first}", reason="damaged")
-
-    monkeypatch.setattr(archiving, "_require_same", compared_slowly)
-    at_once(work, workers=2)
+    beside(lambda: getattr(retention, move)(conversation_id=number), others[other], of=archiving, name="_require_same")
 
     assert checked() == {}
 
 
-def test_an_erasure_and_the_end_of_a_map_run_over_its_file_wait_for_each_other(committed_db, monkeypatch):
-    run = a_map_run()
+def test_an_erasure_waits_for_the_end_of_a_map_run_over_its_file(beside):
+    run, erasures = a_map_run(), Erasures.from_settings()
     for lease in claim_of_run(run_id=run.pk, worker="test", count=8, lease_seconds=30):
         lease.complete('{"label":"herring"}', actor="test")
-    erasures, describe, is_ending = Erasures.from_settings(), LargeFileService.describe, threading.Event()
     preview = erasures.preview_erasure(conversation_id=run.conversation_id, file_ids=[run.input_file_id])
 
-    def described_slowly(self, file):
-        is_ending.set()
-        until_another_waits_for_a_lock()
-        return describe(self, file)
-
-    def work(worker: int) -> str:
-        if worker == 0:
-            finish_if_over(run.pk, actor="test")
-            return ""
-        is_ending.wait(20)
-        with suppress(Conflict):
+    def erase() -> None:
+        # It finds the output, which the preview does not list.
+        with pytest.raises(Conflict, match="Preview again"):
             erasures.erase(erasure_id=preview.erasure_id, confirmation=preview.confirmation)
-            return ""
-        return "outdated"
 
-    monkeypatch.setattr(LargeFileService, "describe", described_slowly)
+    beside(lambda: finish_if_over(run.pk, actor="test"), erase, of=LargeFileService, name="describe")
 
-    # The erasure finds the output, which its preview does not list.
-    assert at_once(work, workers=2) == ["", "outdated"]
     run.refresh_from_db()
     assert run.state == "completed" and checked() == {}
 
 
 @pytest.mark.parametrize("act", ["quarantine", "release"])
-def test_a_compaction_that_begins_beside_a_quarantine_or_a_release_heeds_it(committed_db, act):
-    conversation_id = a_talk(20, overrides={"fresh_tail_count": 2}).conversation_id
-    first, quarantines = message_ids(conversation_id)[0], Quarantines(EVERYTHING)
-    change = partial(quarantines.quarantine, id=f"msg_{first}", reason="damaged")
+def test_a_compaction_that_begins_beside_a_quarantine_or_a_release_heeds_it(beside, act):
+    number = a_talk(20, overrides={"fresh_tail_count": 2}).conversation_id
+    compact, quarantines = CompactionEngine.from_settings().compact, Quarantines(EVERYTHING)
+    given = {"id": f"msg_{message_ids(number)[0]}", "reason": "damaged"}
     if act == "release":
-        change = partial(quarantines.release, quarantine_id=change().quarantine_id)
-    is_changed = threading.Event()
+        given = {"quarantine_id": quarantines.quarantine(**given).quarantine_id}
 
-    def work(worker: int) -> None:
-        if worker == 0:
-            with transaction.atomic():
-                change()
-                is_changed.set()
-                until_another_waits_for_a_lock()
-            return
-        is_changed.wait(20)
-        CompactionEngine.from_settings().compact(conversation_id=conversation_id)
+    beside(
+        lambda: getattr(quarantines, act)(**given), lambda: compact(conversation_id=number), of=AuditLog, name="record"
+    )
 
-    at_once(work, workers=2)
-
-    text = Summary.objects.earliest("first_seq").content
-    assert ("port 5000" in text) is (act == "release")
+    assert ("port 5000" in Summary.objects.earliest("first_seq").content) is (act == "release")
