@@ -135,32 +135,22 @@ def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(com
     assert list(jobs.QUEUE.due()) == [CompactionJob.objects.get(conversation_id=conversation_id)]
 
 
-def test_after_a_failed_wake_up_none_is_tried_for_a_while(monkeypatch, django_capture_on_commit_callbacks, db):
-    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
-    task = Mock(side_effect=ConnectionError)
+@pytest.mark.parametrize(
+    ("failure", "tried"), [(ConnectionError, [1, 1, 2, 2]), (TimeoutError, [1, 2]), (redis.TimeoutError, [1, 2])]
+)
+def test_after_a_failed_wake_up_none_is_tried_for_a_while(
+    monkeypatch, django_capture_on_commit_callbacks, db, failure, tried
+):
+    task = Mock(side_effect=failure)
     monkeypatch.setattr("compaction.tasks.compact_conversation", task)
 
-    with django_capture_on_commit_callbacks(execute=True):
-        for _ in range(3):
-            jobs.wake(1, 0.0)
-    monkeypatch.setattr("conversations.work.queue._asleep_until", time.monotonic())
-    with django_capture_on_commit_callbacks(execute=True):
-        jobs.wake(2, 0.0)
+    for job_id in (1, 2):
+        monkeypatch.setattr("conversations.work.queue._asleep_until", time.monotonic())
+        with django_capture_on_commit_callbacks(execute=True):
+            for _ in range(3):
+                jobs.wake(job_id, 0.0)
 
-    assert [call.kwargs["job_id"] for call in task.call_args_list] == [1, 1, 2, 2]
-
-
-@pytest.mark.parametrize("timeout", [TimeoutError, redis.TimeoutError])
-def test_a_wake_up_that_has_timed_out_is_not_tried_again(monkeypatch, django_capture_on_commit_callbacks, db, timeout):
-    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
-    task = Mock(side_effect=timeout)
-    monkeypatch.setattr("compaction.tasks.compact_conversation", task)
-
-    with django_capture_on_commit_callbacks(execute=True):
-        for _ in range(2):
-            jobs.wake(1, 0.0)
-
-    assert task.call_count == 1
+    assert [call.kwargs["job_id"] for call in task.call_args_list] == tried
 
 
 @contextmanager

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from conversations.errors import Conflict, Invalid, NotFound, TooLarge, Unavailable
@@ -23,6 +21,7 @@ from conversations.models import LargeFile, Upload, UploadChunk
 from conversations.policy import FilePolicy
 from conversations.scope import Scope
 from conversations.tasks import sweep_uploads
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.statements import counted_statements
 
@@ -299,13 +298,7 @@ def test_a_chunk_whose_bytes_are_gone_is_told(uploads, begun, tmp_path):
 def test_the_same_chunk_from_two_clients_and_two_who_finish_at_once(committed_db, tmp_path):
     uploads = a_service(tmp_path)
     begun = uploads.begin(conversation_id=a_conversation().conversation_id, byte_size=len(CONTENT))
-    at_once = [0, 0, 0, 1000, 1000, 2000, 3000, 3000]
-
-    def bring(offset):
-        try:
-            return put(uploads, begun.upload_id, offset)
-        finally:
-            connection.close()
+    offsets = [0, 0, 0, 1000, 1000, 2000, 3000, 3000]
 
     def finish(_):
         try:
@@ -313,12 +306,9 @@ def test_the_same_chunk_from_two_clients_and_two_who_finish_at_once(committed_db
         except Unavailable:
             # The other one has taken the chunks away; asked again, it is told.
             return uploads.finish(upload_id=begun.upload_id).file_id
-        finally:
-            connection.close()
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(bring, at_once))
-        file_ids = set(pool.map(finish, range(4)))
+    at_once(lambda worker: put(uploads, begun.upload_id, offsets[worker]), workers=8)
+    file_ids = set(at_once(finish, workers=4))
 
     assert len(file_ids) == 1
     assert uploads.files.read(file_id=file_ids.pop()) == CONTENT

@@ -13,6 +13,7 @@ from conversations.types import SummaryRecord
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantExceeded
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.retrieval.lineages import engine, message_id, pages, told
 from tests.round_trip import assert_ledgers_survive
@@ -75,24 +76,18 @@ def test_however_many_read_at_once_they_are_never_given_more_than_the_cap(commit
     grants = Grants(scope=Scope(a_workspace().pk))
     asked = {"question": "which port?", "item_ids": [message_id(number, 1)], "depth": 1, "seconds": 300}
     grant = grants.issue(workspace_id=a_workspace().pk, **asked, token_cap=1000)
-    together = threading.Barrier(8)
     given, refused = [], []
 
     def read(_: int) -> None:
-        try:
-            together.wait(timeout=30)
-            for _ in range(5):
-                try:
-                    with grants.reserve(grant_id=grant.grant_id, wanted=150) as room:
-                        room.used = room.tokens
-                    given.append(room.tokens)
-                except GrantExceeded as refusal:
-                    refused.append(refusal.code)
-        finally:
-            connection.close()
+        for _ in range(5):
+            try:
+                with grants.reserve(grant_id=grant.grant_id, wanted=150) as room:
+                    room.used = room.tokens
+                given.append(room.tokens)
+            except GrantExceeded as refusal:
+                refused.append(refusal.code)
 
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(read, range(8)))
+    at_once(read, workers=8)
 
     kept = grants.get_grant(grant_id=grant.grant_id)
     assert kept.tokens_used == sum(given) == 1000
