@@ -329,6 +329,21 @@ def test_an_error_loses_no_answer_of_other_calls(operator, work, vendor, monkeyp
     assert (run.state, run.done, len(vendor.requests)) == (state, done, 8)
 
 
+def test_a_call_whose_item_another_worker_has_taken_over_counts_only_its_tokens(operator, work, vendor):
+    def overtaken(asked):
+        MapItem.objects.update(leased_until="2020-01-01T00:00Z", run_after="2020-01-01T00:00Z")
+        claim_next(worker="other", lease_seconds=30)
+        connection.close()
+        labelling(asked)
+
+    vendor.behaves(overtaken)
+    a_run(operator, 1)
+    work()
+
+    [run] = operator.list_runs()
+    assert (run.done, run.leased, run.spent_in > 0) == (0, 1, True)
+
+
 def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
     held = []
     writing = iter([4.0])

@@ -269,8 +269,10 @@ def test_tokens_are_counted_beside_the_other_streams() -> None:
     counted_in: set[threading.Thread] = set()
     bodies = [a_body(CALL, stop_reason="tool_use"), a_body({"type": "text", "text": "Yes."}, stop_reason="end_turn")]
     lookups = Lookups(b"", 4_000, Noting(TokenEstimator("estimate")), Finding())
+    vendor = Vendor([(200, JSON, body) for body in bodies])
 
-    Client().ask(Vendor([(200, JSON, body) for body in bodies]), Surface.MESSAGES, lookups)
+    Client().ask(vendor, Surface.MESSAGES, lookups)
 
     assert counted_in and threading.current_thread() not in counted_in
-    assert lookups.room < 4_000
+    call_and_result = json.loads(vendor.requests[1])["messages"][1:]
+    assert lookups.room == 4_000 - sum(map(lookups.counter.entry_tokens, call_and_result))
