@@ -12,7 +12,7 @@ from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.engine import RetrievalEngine
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.summaries import a_summary_of
+from tests.summaries import a_new_summary, a_summary_of
 
 pytestmark = pytest.mark.django_db
 
@@ -92,6 +92,13 @@ def test_no_verb_of_the_store_reaches_into_another_workspace(theirs):
         },
         "link_summary_to_messages": {"summary_id": summary_id, "message_ids": [message_id]},
         "link_summary_to_parents": {"summary_id": summary_id, "source_ids": [summary_id]},
+        "write_summary": {
+            "summary": a_new_summary(conversation_id, summary_id="sum_0000000000000000"),
+            "message_ids": [message_id],
+            "source_ids": [],
+            "item_tokens": 1,
+            "mark": NewPart(PartType.STEP_START),
+        },
         "get_summary": {"summary_id": summary_id},
         "get_summary_children": {"summary_id": summary_id},
         "get_summary_messages": {"summary_id": summary_id},
