@@ -197,7 +197,6 @@ def test_a_plan_is_a_secret_of_its_workspace(plan):
     for asked in ({"report_id": plan.report_id}, {"before_plan": plan.repair_id}):
         with pytest.raises(NotFound):
             stranger.list_plans(**asked)
-    assert stranger.list_plans() == []
 
 
 def test_plans_are_listed_newest_first_in_figures(plan):
@@ -284,4 +283,3 @@ def test_a_stranger_withholds_and_releases_nothing(conversation, quarantines):
         stranger.quarantine(id=f"part_{conversation.message_ids[37]}_0", reason="why")
     with pytest.raises(NotFound):
         stranger.release(quarantine_id=held.quarantine_id)
-    assert stranger.list_quarantines() == []

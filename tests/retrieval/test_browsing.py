@@ -6,7 +6,7 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store
 from tests.retrieval.lineages import engine
 
 pytestmark = pytest.mark.django_db
@@ -73,12 +73,6 @@ def test_pages_tell_how_many_there_are():
     assert (len(first.conversations), first.total) == (2, 5)
     assert len(last.conversations) == 1
     assert engine().browse(limit=2, page=4).conversations == ()
-
-
-def test_those_of_another_workspace_are_not_among_them():
-    a_conversation("one", workspace=a_workspace("theirs"))
-
-    assert engine().browse().total == 0
 
 
 def test_it_costs_the_same_number_of_statements_whatever_the_number(django_assert_num_queries):

@@ -55,7 +55,6 @@ def test_another_workspace_sees_nothing_of_it(past):
     scope = Scope(a_workspace("elsewhere").pk)
     others, describe = ProjectHistory.from_settings(scope), RetrievalEngine.from_settings(scope).describe
 
-    assert others.list_projects() == [] and others.timeline() == []
     with pytest.raises(NotFound):
         others.timeline(project="harbour")
     with pytest.raises(NotFound):
