@@ -31,15 +31,13 @@ def request(
 ) -> int:
     """Queue a job for a conversation or project if none is queued; return its id."""
     about = {"conversation_id": conversation_id, "project_id": project_id}
-    written = sql.rows(_REQUEST, {"workspace_id": workspace_id, "reason": reason.value, **about})
-    if written:
-        [(job_id,)] = written
-        wake(job_id, 0.0)
-        return job_id
-    queued = HistoryJob.objects.filter(state=JobState.QUEUED, **about)
-    if reason is HistoryReason.MANUAL:
-        queued.update(reason=reason)
-    # If no job is queued any more, it was claimed meanwhile and does what was requested.
-    found = queued.first() or HistoryJob.objects.filter(**about).order_by("-pk").first()
-    assert found is not None, "a queued job refused this one"
-    return found.pk
+    while not (written := sql.rows(_REQUEST, {"workspace_id": workspace_id, "reason": reason.value, **about})):
+        queued = HistoryJob.objects.filter(state=JobState.QUEUED, **about)
+        if reason is HistoryReason.MANUAL:
+            queued.update(reason=reason)
+        if (found := queued.first()) is not None:
+            return found.pk
+        # It was claimed meanwhile, with its own reason: request another.
+    [(job_id,)] = written
+    wake(job_id, 0.0)
+    return job_id

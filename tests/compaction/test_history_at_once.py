@@ -14,6 +14,7 @@ from compaction.history.types import HistoryReason
 from compaction.run import compaction_lock
 from conversations.errors import Conflict, ConversationBusy
 from tests.conversations.appending import at_once
+from tests.factories import a_workspace
 from tests.histories import a_session, current, summarize, work_off
 from tests.integrity.breaking import checked
 
@@ -56,3 +57,19 @@ def test_who_comes_second_is_busy_and_the_job_waits(committed_db, of_project):
 
     job = HistoryJob.objects.get(pk=job_id)
     assert (job.state, job.attempts, job.last_error) == ("leased", 0, ConversationBusy.code)
+
+
+def test_a_request_counts_although_the_queued_job_is_claimed_meanwhile(committed_db, monkeypatch):
+    session, insert = a_session(1), history_jobs.sql.rows
+    about = {"workspace_id": a_workspace().pk, "conversation_id": session.conversation_id}
+    queued = history_jobs.request(reason=HistoryReason.QUIET, **about)
+
+    def insert_and_claim(*given):
+        written = insert(*given)
+        history_jobs.QUEUE.claim(lease_seconds=60, row_id=queued)
+        return written
+
+    monkeypatch.setattr("compaction.history.history_jobs.sql.rows", insert_and_claim)
+    requested = HistoryJob.objects.get(pk=history_jobs.request(reason=HistoryReason.MANUAL, **about))
+
+    assert (requested.reason, requested.state) == (HistoryReason.MANUAL, "queued")
