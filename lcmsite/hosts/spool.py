@@ -99,9 +99,11 @@ def hold() -> int | None:
 
 def done(name: str, entry: dict[str, Any]) -> None:
     """Remove an entry, unless a hook has written it again since it was read."""
-    if _is_as_read(name, entry):
-        with suppress(OSError):
-            (folder() / name).unlink()
+    taken = folder() / f".{name}.done"
+    # Renamed before it is compared: what a hook writes from then on is a new file.
+    with suppress(OSError):
+        (folder() / name).rename(taken)
+        taken.unlink() if _is_as_read(taken.name, entry) else taken.rename(folder() / name)
 
 
 def count_attempt(name: str, entry: dict[str, Any]) -> None:

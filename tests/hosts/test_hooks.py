@@ -166,12 +166,20 @@ def test_one_process_at_a_time_works_on_the_spool(used):
     assert spool.hold() is not None
 
 
-def test_a_transcript_that_goes_on_while_it_is_imported_waits_again(home):
+@pytest.mark.parametrize("step", ["read_text", "unlink"])
+def test_a_transcript_that_goes_on_while_its_entry_is_removed_waits_again(home, monkeypatch, step):
     leave("codex", {"do": "import", "file": "/t.jsonl"})
     [(name, entry)] = spool.entries()
-    leave("codex", {"do": "import", "file": "/t.jsonl"})
+    act = getattr(Path, step)
 
-    spool.done(name, entry)
+    def overtaken(path: Path, *given: Any) -> Any:
+        patched.undo()
+        leave("codex", {"do": "import", "file": "/t.jsonl"})
+        return act(path, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, step, overtaken)
+        spool.done(name, entry)
 
     assert spool.has_import("/t.jsonl")
 
