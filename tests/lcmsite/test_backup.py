@@ -16,9 +16,10 @@ from psycopg.conninfo import make_conninfo
 from structlog.testing import capture_logs
 
 from compaction.engine import CompactionEngine
-from conversations.errors import Conflict, Invalid
+from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.models import AuditEntry
+from integrity.retention.erasure import Erasures
 from lcmsite.access import workspaces
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
 from lcmsite.cli.cli_session import OPERATOR
@@ -26,7 +27,9 @@ from lcmsite.ops.backup.backup_leftovers import sweep_databases, trial_database,
 from lcmsite.ops.backup.backups import back_up, restore
 from lcmsite.ops.backup.manifest import DUMP, Manifest
 from lcmsite.ops.backup.programs import Database
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation
+from tests.integrity.erasing import erased
 from tests.lcmsite.operating import PROJECT, run_lcm
 
 
@@ -173,6 +176,20 @@ def test_a_file_that_the_storage_has_lost_is_named(history, tmp_path):
     report = back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
 
     assert report.damaged_files == (uri,)
+
+
+def test_a_backup_beside_an_erasure_is_not_kept(history, tmp_path, monkeypatch):
+    dump = Database.dump
+
+    def dump_and_erase(*given, **named):
+        dump(*given, **named)
+        at_once(lambda _: erased(Erasures.from_settings(), history), workers=1)
+
+    monkeypatch.setattr(Database, "dump", dump_and_erase)
+    with pytest.raises(Unavailable, match="erased"):
+        back_up(tmp_path / "backup", verify=False, scope=OPERATOR)
+
+    assert not (tmp_path / "backup").exists()
 
 
 def test_a_backup_writes_over_nothing(history, tmp_path):

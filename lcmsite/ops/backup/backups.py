@@ -24,6 +24,7 @@ from django.utils import timezone
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, Unavailable
 from conversations.files.storage import storing
+from conversations.models import LargeFile
 from conversations.scope import Scope
 from conversations.sql import snapshot
 from lcmsite.catalogue.problems import FINDINGS_EXIT_CODE
@@ -129,6 +130,8 @@ def _write(directory: Path) -> Manifest:
     pieces, damaged = [piece_of(directory / DUMP, name=DUMP)], []
     for uri, sha256 in files:
         piece = _copy(uri, directory)
+        if piece is None and not LargeFile.objects.filter(storage_uri=uri, erased_by=None).exists():
+            raise Unavailable("A file was erased while the backup was made, so it was not kept. Back up again.")
         if piece is None or piece.sha256 != sha256:
             damaged.append(uri)
         if piece is not None:
