@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -51,25 +50,18 @@ def test_of_several_who_carry_it_out_at_once_one_does_and_the_others_learn_who(c
     assert_ledgers_survive()
 
 
-@dataclass(frozen=True)
-class Overtaken(CompactionEngine):
-    """Comes to the lock only after somebody else has carried out the plan."""
-
-    plan_id: str
-
-    def run(self, **given: Any) -> CompactionResult:
-        CompactionPlans.from_settings().execute_plan(plan_id=self.plan_id)
-        return super().run(**given)
-
-
-def test_who_is_overtaken_on_the_way_to_the_lock_learns_of_it_there(committed_db):
+def test_who_is_overtaken_on_the_way_to_the_lock_learns_of_it_there(committed_db, monkeypatch):
     _, plan_id = a_planned_conversation()
-    plans = CompactionPlans.from_settings()
-    engine = plans.engine
-    overtaken = Overtaken(store=engine.store, policy=engine.policy, escalation=engine.escalation, plan_id=plan_id)
+    plans, run = CompactionPlans.from_settings(), CompactionEngine.run
 
-    with pytest.raises(PlanExecuted) as refusal:
-        replace(plans, engine=overtaken).execute_plan(plan_id=plan_id)
+    def overtaken(engine: CompactionEngine, **given: Any) -> CompactionResult:
+        patched.undo()
+        plans.execute_plan(plan_id=plan_id)
+        return run(engine, **given)
+
+    with monkeypatch.context() as patched, pytest.raises(PlanExecuted) as refusal:
+        patched.setattr(CompactionEngine, "run", overtaken)
+        plans.execute_plan(plan_id=plan_id)
 
     assert refusal.value.context["run_id"] == plans.get_plan(plan_id=plan_id).run_id
 
