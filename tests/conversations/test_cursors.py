@@ -22,11 +22,13 @@ VALUES = st.one_of(
 
 
 @given(st.lists(VALUES, max_size=8))
-def test_a_position_comes_back_as_it_was(position):
+def test_a_position_comes_back_as_it_was_and_from_no_other_text(position):
     cursor = write_cursor(position, of="list", request="what was asked")
 
     assert read_cursor(cursor, of="list", request="what was asked", refusal="No") == position
     assert unsigned_values(cursor) == position
+    with pytest.raises(Invalid):
+        read_cursor(f"{cursor}!!!!", of="list", request="what was asked", refusal="No")
 
 
 @pytest.mark.parametrize(
