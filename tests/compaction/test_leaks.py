@@ -42,6 +42,10 @@ def test_a_secret_is_found_in_every_form(form):
     assert leaked_in(f"The port was set to 5433. {form} was sent along.", SECRETS) == "LCM_CHAT_KEY"
 
 
+def test_a_secret_with_other_signs_is_found_in_percent_form():
+    assert leaked_in("It is p%40ss%2Fw%C3%B6rd.", {"LCM_DATABASE_URL": "p@ss/wörd"}) == "LCM_DATABASE_URL"
+
+
 def test_what_only_looks_like_a_secret_is_none():
     for text in ("", KEY[:12], "sk-live-", "A key was sent along.", KEY[::-1]):
         assert leaked_in(text, SECRETS) is None

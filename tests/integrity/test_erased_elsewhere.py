@@ -17,6 +17,7 @@ from conversations.files.uploads import UploadService
 from conversations.models import Conversation, MessagePart, Quarantine, Workspace
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
+from conversations.store.journal import Journal
 from conversations.types import NewMessage, Role
 from integrity.models import RepairStep
 from integrity.repairs.quarantines import Quarantines
@@ -50,6 +51,7 @@ def quoted_elsewhere() -> int:
     HostCompaction.from_settings(scope()).record_boundary(
         conversation_id=conversation_id, host_reference="the first", metadata={"about": SECRET}
     )
+    Journal.from_settings(scope()).append_entries(conversation_id=conversation_id, entries=[{"said": SECRET}])
     UploadService.from_settings(scope()).begin(
         conversation_id=conversation_id, byte_size=10, file_name=f"{SECRET}.txt", mime_type="text/plain"
     )
@@ -95,6 +97,7 @@ def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(er
         "summary_instructions of the conversation": False,
         "summary_instructions kept with a plan": False,
         "metadata of a boundary": False,
+        "entry of the host's journal": False,
         "reason of a quarantine": True,
         "reason of a quarantine of something else": False,
         "question of a grant": True,

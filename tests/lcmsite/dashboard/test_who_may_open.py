@@ -119,6 +119,7 @@ def test_who_may(browsers, verb, name, needed):
     for who, browser in browsers.items():
         answer = browser.generic(verb, address)
         statuses[who] = answer.status_code
+        assert "no-store" in answer["Cache-Control"], who
         if who == "nobody":
             assert answer["Location"].startswith("/login/?next="), "it asks who comes"
 
