@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from compaction.engine import CompactionEngine
+from compaction.history import session_history
+from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
 from conversations.audit import AuditLog
 from conversations.cold_storage import archiving
 from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
-from conversations.models import Summary
+from conversations.models import Conversation, LargeFile, Summary
 from conversations.scope import EVERYTHING
 from conversations.sql import rows
 from integrity.repairs.quarantines import Quarantines
@@ -27,7 +29,9 @@ from tests.compacting import a_talk
 from tests.conversations.appending import at_once, message_ids
 from tests.factories import a_conversation
 from tests.flows.processes import wait_until
+from tests.histories import SIZES, a_session, current, work_off
 from tests.integrity.breaking import checked
+from tests.integrity.erasing import erased
 from tests.maps import a_map_run
 
 _WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -76,6 +80,17 @@ def test_a_move_to_another_tier_holds_up_other_writers_of_the_conversation(besid
     assert checked() == {}
 
 
+def test_a_file_that_is_stored_beside_an_erasure_of_the_same_bytes_keeps_them(beside):
+    files, erasures = LargeFileService.from_settings(), Erasures.from_settings()
+    first, second = (Conversation.objects.get(pk=a_conversation().conversation_id) for _ in range(2))
+    one = files.store(conversation_id=first.pk, content=b"shared").file_id
+    kept = files.keep(second, b"shared")
+
+    beside(lambda: files.describe(kept), lambda: erased(erasures, first.pk, file_ids=[one]), of=LargeFile, name="save")
+
+    assert files.read(file_id=kept.file_id) == b"shared" and checked() == {}
+
+
 def test_an_erasure_waits_for_the_end_of_a_map_run_over_its_file(beside):
     run, erasures = a_map_run(), Erasures.from_settings()
     for lease in claim_of_run(run_id=run.pk, worker="test", count=8, lease_seconds=30):
@@ -91,6 +106,17 @@ def test_an_erasure_waits_for_the_end_of_a_map_run_over_its_file(beside):
 
     run.refresh_from_db()
     assert run.state == "completed" and checked() == {}
+
+
+def test_an_arc_that_is_written_beside_an_erasure_keeps_nothing_of_what_is_erased(beside, settings):
+    settings.LCM = SIZES
+    numbers = [a_session(number).conversation_id for number in range(2)]
+    for number in numbers:
+        SessionHistory.from_settings().summarize_session(conversation_id=number)
+
+    beside(work_off, lambda: erased(Erasures.from_settings(), numbers[0]), of=session_history, name="write")
+
+    assert [each.content for each in current(1)] == [""]
 
 
 @pytest.mark.parametrize("act", ["quarantine", "release"])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Timer
 from typing import Any
 
 import pytest
 from django.core.files.storage import InMemoryStorage
-from django.db import transaction
 
 from conversations.files.large_files import BytesErased, LargeFileService
 from conversations.files.uploads import UploadService
@@ -78,30 +76,6 @@ def test_who_stores_what_is_erased_at_that_moment_has_it_or_is_told_to_store_it_
         both_at_once(lambda: erase(first, one), store)  # noqa: B023
 
         assert files().read(file_id=again[0]) == content
-    assert_clean()
-
-
-def test_a_row_that_is_not_committed_yet_keeps_the_bytes(conversations):
-    first, second = conversations
-    one = stored(first)
-    kept = files().keep(Conversation.objects.get(pk=second), b"shared")
-    is_written, may_commit = Event(), Event()
-
-    def write() -> None:
-        with transaction.atomic():
-            files().describe(kept)
-            is_written.set()
-            assert may_commit.wait(30)
-
-    def remove() -> None:
-        assert is_written.wait(30)
-        # It waits for the other transaction, which goes on soon.
-        Timer(0.3, may_commit.set).start()
-        erase(first, one)
-
-    both_at_once(write, remove)
-
-    assert files().read(file_id=kept.file_id) == b"shared"
     assert_clean()
 
 
