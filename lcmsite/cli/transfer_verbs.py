@@ -279,7 +279,7 @@ def _save(record: LargeFileRecord, pieces: Iterator[bytes], path: Path) -> Downl
     unfinished = path.with_name(f".{path.name}.unfinished-{os.getpid()}")
     try:
         if path.exists():
-            raise Conflict(f"{path} already exists; choose another path.")
+            raise Conflict(f"{path} already exists; choose another path.", code="file_exists")
         with unfinished.open("xb") as file:
             for piece in pieces:
                 digest.update(piece)

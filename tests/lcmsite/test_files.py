@@ -123,7 +123,7 @@ def test_upload_goes_on_where_it_stopped_and_download_gives_the_same_bytes(conve
     assert not UploadChunk.objects.exists()
     assert target.read_bytes() == CONTENT
     assert fetched.json["sha256"] == hashlib.sha256(CONTENT).hexdigest()
-    assert (again.exit_code, "already exists" in again.err) == (4, True)
+    assert (again.exit_code, "[file_exists]" in again.err) == (4, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["files", "source.bin", "target.bin"]
 
 
