@@ -56,6 +56,7 @@ def discover(session: Session, arguments: Namespace) -> FoundReport | Sweep:
         return FoundReport([])
     if not arguments.yes:
         if not sys.stdin.isatty():
+            print("Nothing was imported: there is no terminal to ask on. Give --yes.", file=sys.stderr)  # noqa: T201
             return FoundReport(found)
         console = Console(stderr=True)
         for each in found:

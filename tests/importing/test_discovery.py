@@ -55,6 +55,7 @@ def test_what_is_found_is_shown_and_not_imported_unasked(home):
     assert counts == {"Claude Code": 2, "Codex": 1, "Gemini CLI": 1, "OpenCode": 1, "aider": 1, "pi": 1}
     assert all(each["oldest"] <= each["newest"] for each in found)
     assert not Conversation.objects.exists()
+    assert "--yes" in lcm("import", "--discover", "--directory", str(home / "boats")).err
 
 
 def test_all_sessions_are_imported_once_and_what_has_grown_again(home):
