@@ -39,6 +39,8 @@ class _Session:
     file: str
     # 0 for a session that is not stored yet.
     conversation_id: int
+    # The newest stored message at the beginning: later ones are of another process, which may import the same file.
+    newest_seq: int
     # The seq of the newest stored message that is in the file.
     stored_until: int = 0
     first_new: str = ""
@@ -51,12 +53,15 @@ class _Session:
 
         Also the erased ones, whose keys no longer tell who stored them; the hashes of their texts remain.
         """
-        later = Message.objects.filter(conversation_id=self.conversation_id, seq__gt=self.stored_until)
+        span = (self.stored_until + 1, self.newest_seq)
+        later = Message.objects.filter(conversation_id=self.conversation_id, seq__range=span)
         imported = Q(idempotency_key__startswith=KEYS_BEGIN) | Q(erased_by__isnull=False)
         return later.filter(imported).order_by("seq")
 
     def take(self, entry: Entry, seq: int | None) -> None:
         """Compare an entry; `seq` is None if it is not stored. Raises HistoryChanged."""
+        if seq is not None and seq > self.newest_seq:
+            return
         if seq is not None:
             if self.first_new:
                 raise HistoryChanged(
@@ -113,8 +118,8 @@ def require_continued(history: History, scope: Scope) -> None:
         for session_id, group in groupby(ours, key=attrgetter("session_id")):
             if session_id not in sessions:
                 rows = scope.narrow(Conversation.objects.filter(session_id=session_id))
-                conversation_id = rows.values_list("conversation_id", flat=True).first() or 0
-                sessions[session_id] = _Session(history.path.name, conversation_id)
+                conversation_id, next_seq = rows.values_list("conversation_id", "next_seq").first() or (0, 1)
+                sessions[session_id] = _Session(history.path.name, conversation_id, next_seq - 1)
             found = list(group)
             seqs = seqs_of_keys(sessions[session_id].conversation_id, [entry.key for entry in found])
             for entry in found:

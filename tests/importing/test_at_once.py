@@ -9,10 +9,11 @@ from django.db import connection
 from conversations.models import Conversation, Message
 from conversations.store.read import seqs_of_keys
 from lcmsite.connections import closing_connections
-from lcmsite.importing import discovery_verbs, importer
+from lcmsite.importing import discovery_verbs, importer, resume_check
 from lcmsite.importing.plugin_sessions import plugin_messages
 from lcmsite.importing.sweeping import Sweeper
 from tests.committed import another_connection
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation, say
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
@@ -38,6 +39,23 @@ def test_what_a_plugin_stores_during_an_import_stays_in_the_context(committed_db
 
     stored = Conversation.objects.get()
     assert (stored.next_seq, stored.head_seq) == (4, 3)
+
+
+def test_a_file_that_two_import_at_once_is_refused_to_neither(committed_db, imported, monkeypatch):
+    imported("codex.jsonl", files.lines_of(files.CODEX))
+    lines = files.lines_of([*files.CODEX, {**files.CODEX[1], "timestamp": files.ISO.replace("12:", "13:")}])
+    before, find = Message.objects.count(), resume_check.seqs_of_keys
+
+    def find_before_the_other(*given):
+        found = find(*given)
+        monkeypatch.setattr(resume_check, "seqs_of_keys", find)
+        at_once(lambda _: imported("codex.jsonl", lines), workers=1)
+        return found
+
+    monkeypatch.setattr(resume_check, "seqs_of_keys", find_before_the_other)
+    imported("codex.jsonl", lines)
+
+    assert Message.objects.count() == before + 1
 
 
 def test_a_watch_outlasts_an_outage_and_says_after_a_signal_what_it_stored(committed_db, codex_home, monkeypatch):
