@@ -18,6 +18,7 @@ from integrity.checker import IntegrityChecker
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys
+from lcmsite.connections import closing_connections
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import breaking, found
@@ -133,15 +134,12 @@ def test_acts_of_open_transactions_are_no_finding_and_hold_nobody_up(committed_d
     written, may_commit = threading.Event(), threading.Event()
 
     def holds_its_act_back() -> None:
-        try:
-            with transaction.atomic():
-                AuditLog(Scope(actor="slow")).record(Act.BACKUP)
-                written.set()
-                assert may_commit.wait(30)
-        finally:
-            connection.close()
+        with transaction.atomic():
+            AuditLog(Scope(actor="slow")).record(Act.BACKUP)
+            written.set()
+            assert may_commit.wait(30)
 
-    slow = threading.Thread(target=holds_its_act_back)
+    slow = threading.Thread(target=closing_connections, args=(holds_its_act_back,))
     slow.start()
     assert written.wait(30)
     with transaction.atomic():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from lcmsite.api.throttling import TooManyRequests, spend_one
 from lcmsite.mcp.calls import CallRunner
 from lcmsite.mcp.http_app import RequestGuard
 from lcmsite.queues import REDIS_TIMEOUT_SECONDS, with_timeouts
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import counted_statements
@@ -66,16 +66,10 @@ def test_processes_share_one_limit(limit, settings, committed_db):
     cache.clear()
 
     def requests(_: int) -> int:
-        try:
-            window = throttling.Window(limit)
-            return sum(window.spend("requests:7:1") for _ in range(limit))
-        finally:
-            connection.close()
+        window = throttling.Window(limit)
+        return sum(window.spend("requests:7:1") for _ in range(limit))
 
-    with ThreadPoolExecutor(3) as processes:
-        allowed = sum(processes.map(requests, range(3)))
-
-    assert allowed == limit
+    assert sum(at_once(requests, workers=3)) == limit
 
 
 @pytest.mark.django_db

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from datetime import timedelta
 
@@ -21,6 +20,7 @@ from retrieval.map.map_worker import MapWorker
 from retrieval.map.models import MapEvent, MapItem
 from retrieval.map.types import MapKind
 from tests.compaction.vendor import failing, rate_limited, refusing
+from tests.conversations.appending import at_once
 from tests.factories import a_conversation
 from tests.maps import lines_of
 from tests.retrieval.map.labels import Unreliable, a_run, an_item, answering, expected, item_in, labelling, last_message
@@ -367,20 +367,9 @@ def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, wo
 
 def test_equal_requests_at_once_become_one_run(operator, committed_db):
     conversation_id = a_conversation("hello").conversation_id
-    found, together = [], threading.Barrier(4)
+    given = {"conversation_id": conversation_id, "idempotency_key": "k"}
 
-    def submit():
-        together.wait()
-        try:
-            found.append(a_run(operator, 20, conversation_id=conversation_id, idempotency_key="k").run_id)
-        finally:
-            connection.close()
+    found = at_once(lambda _: a_run(operator, 20, **given).run_id, workers=4)
 
-    threads = [threading.Thread(target=submit) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(found) == 4 and len(set(found)) == 1
+    assert len(set(found)) == 1
     assert MapItem.objects.count() == 20

@@ -13,6 +13,7 @@ from conversations.models import Message
 from conversations.scope import Scope
 from conversations.sql import rows
 from integrity.repairs.quarantines import Quarantines
+from lcmsite.connections import closing_connections
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.semantic.models import EmbeddedConversation, Embedder
@@ -26,14 +27,7 @@ from tests.retrieval.semantic.conftest import TEXTS
 
 def started(work: Callable[[], object]) -> threading.Thread:
     """A thread with a connection of its own that does this."""
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=closing_connections, args=(work,), daemon=True)
     thread.start()
     return thread
 
