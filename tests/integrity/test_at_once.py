@@ -132,3 +132,15 @@ def test_a_compaction_that_begins_beside_a_quarantine_or_a_release_heeds_it(besi
     )
 
     assert ("port 5000" in Summary.objects.earliest("first_seq").content) is (act == "release")
+
+
+def test_of_several_who_withhold_a_thing_at_once_one_does_and_the_others_learn_of_it(committed_db):
+    [number] = message_ids(a_conversation("hello").conversation_id)
+
+    def withhold(_: int) -> str:
+        try:
+            return Quarantines().quarantine(id=f"msg_{number}", reason="why").target
+        except Conflict as refusal:
+            return refusal.code
+
+    assert sorted(at_once(withhold, workers=4)) == [f"msg_{number}", *["quarantined"] * 3]

@@ -23,7 +23,6 @@ from integrity.repairs.repair_plans import OPERATIONS
 from integrity.retention.erasure import Erasures
 from integrity.types import PlanState, RepairPlanRecord, StepState
 from tests.compacting import another_session_compacts
-from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import Compacted, a_compacted_conversation, breaking, checked
 from tests.integrity.breaks import BREAKS
@@ -235,18 +234,6 @@ def test_a_thing_is_withheld_and_released_and_both_are_on_record(conversation, q
         ("release", "key 7", conversation.top.summary_id),
         ("quarantine", "key 7", conversation.top.summary_id),
     ]
-
-
-def test_of_several_who_withhold_a_thing_at_once_one_does_and_the_others_learn_of_it(committed_db):
-    [message] = say(a_conversation().conversation_id, "hello").messages
-
-    def withhold(_: int) -> str:
-        try:
-            return Quarantines().quarantine(id=message.id, reason="why").target
-        except Conflict as refusal:
-            return refusal.code
-
-    assert sorted(at_once(withhold, workers=4)) == [message.id, *["quarantined"] * 3]
 
 
 def test_every_kind_of_thing_can_be_withheld_and_released_once(conversation, quarantines):
