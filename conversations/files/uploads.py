@@ -153,9 +153,7 @@ class UploadService:
     def sweep(self) -> int:
         """Delete uploads without progress for `upload_hours`; return their number."""
         limit = timezone.now() - timedelta(hours=self.files.policy.upload_hours)
-        left = self.files.scope.narrow(Upload.objects.filter(touched_at__lt=limit)).order_by("touched_at")[
-            :SWEPT_AT_ONCE
-        ]
+        left = Upload.objects.filter(touched_at__lt=limit).order_by("touched_at")[:SWEPT_AT_ONCE]
         count = 0
         for upload in left:
             with _left_to_the_sweep():

@@ -59,6 +59,7 @@ def test_a_conversation_is_under_pressure_by_its_own_settings():
     assert told.under_pressure == 1
     assert [(each.conversation_id, each.trigger) for each in told.pressed] == [(pressed, "messages")]
     assert told.pressed[0].title == "Full"
+    assert not activity_of("elsewhere").activity().pressed
 
 
 def test_jobs_wait_are_at_work_or_were_given_up():

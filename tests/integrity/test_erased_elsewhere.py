@@ -107,16 +107,18 @@ def test_with_a_few_messages_what_was_said_of_them_goes_and_the_rest_is_named(er
     }
 
 
-def test_what_a_repair_keeps_of_a_part_goes_with_its_message(erasures):  # noqa: F811
+def test_what_a_repair_keeps_of_a_part_goes_with_its_message_and_all_with_the_conversation(erasures):  # noqa: F811
     conversation_id = a_secret_conversation(compacted=False)
-    step = {"operation": "restore", "risk": "low", "reversible": True, "before": {"tool_output": SECRET}}
     part = MessagePart.objects.get(tool_name="look_up")
-    RepairStep.objects.create(
-        plan_id=a_plan().repair_id, ordinal=1, conversation_id=conversation_id, target=part.part_id, **step
-    )
+    given = {"operation": "restore", "risk": "low", "reversible": True, "before": {"tool_output": SECRET}}
+    given |= {"plan_id": a_plan().repair_id, "conversation_id": conversation_id}
+    for ordinal, target in enumerate((part.part_id, "another")):
+        RepairStep.objects.create(ordinal=ordinal, target=target, **given)
 
     erased(erasures, conversation_id, from_seq=20, to_seq=22)
 
+    assert [each.before for each in RepairStep.objects.order_by("ordinal")] == [{}, given["before"]]
+    erased(erasures, conversation_id)
     assert SECRET not in everything_stored()
 
 

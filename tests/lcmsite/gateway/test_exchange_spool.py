@@ -33,6 +33,7 @@ def test_exchanges_come_out_in_the_order_of_the_requests_and_no_more_than_fit(sp
 
     assert [path.read_bytes() for path in spool.in_order()] == [b"one" * 10, b"two" * 10, b"three"]
     assert spool.size() == 65
+    assert {oct(path.stat().st_mode & 0o777) for path in spool.in_order()} == {"0o600"}
 
 
 def test_what_has_gone_makes_room_whoever_took_it(spool, monkeypatch):

@@ -599,6 +599,10 @@ def test_references_to_stored_items_are_these_items(workspace, headers):
     assert [each for each in words(found) if each and "[" not in each] == [
         "What is there?", "one.txt", "two.txt", "Two files.", "Thanks", "Welcome."
     ]  # fmt: skip
+    stranger = an_agent(a_workspace("elsewhere"), Surface.RESPONSES, headers=headers)
+    stranger.rows = agent.rows
+    stranger.ask(user("And I?"))
+    assert "Two files." not in words(Conversation.objects.get(workspace=stranger.recorder.scope.workspace_id))
 
 
 def test_a_message_with_metadata_like_those_of_an_item_does_not_stop_references(workspace):
