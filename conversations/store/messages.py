@@ -23,7 +23,7 @@ from conversations.content.large_texts.file_references import FileEntry
 from conversations.content.large_texts.moving import LongTextMover, restore_texts, write_references
 from conversations.content.lossless_values import as_json, require_names, split, storable
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
-from conversations.errors import Conflict, ConversationBusy, Invalid, NotFound, StaleHead, Unavailable
+from conversations.errors import Conflict, ConversationBusy, Invalid, LcmError, NotFound, StaleHead, Unavailable
 from conversations.files.large_files import LargeFileService
 from conversations.models import FileReference, Message
 from conversations.policy import LEAST_LARGE_TOKENS, StorePolicy
@@ -33,7 +33,7 @@ from conversations.sql import bigint, first_row
 from conversations.store.injected import BEGINNING, Screened, without_injected
 from conversations.store.pages import Page, fitting_messages
 from conversations.store.part_rows import part_row_of
-from conversations.store.read import erased_among, messages_after, messages_of
+from conversations.store.read import erased_among, messages_after, messages_of, seqs_of_keys
 from conversations.store.withheld import readable
 from conversations.types import (
     AppendedMessage,
@@ -97,28 +97,8 @@ class MessageStore:
     def _append_now(self, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
         now = datetime.now(UTC)
         drafts = self._drafts(messages, now)
-        if any(draft.may_need_files for draft in drafts):
-            return self._append_with_files(conversation_id, drafts, now)
-        return self._append(conversation_id, drafts)
-
-    @transaction.atomic
-    def _append_behind(self, expected_seq: int, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
-        """Append if the head is at this seq, or if all messages are stored already."""
-        head = self.scope.conversation(conversation_id, locked=True).head_seq
-        stale = StaleHead(
-            f"The head of conversation {conversation_id} is at seq {head}, not at {expected_seq}; nothing was stored."
-            " Read what is new, then append behind it.",
-            head_seq=head,
-        )
-        if head != expected_seq and any(message.idempotency_key is None for message in messages):
-            raise stale
-        result = self._append_now(conversation_id, messages)
-        if head != expected_seq and any(message.created for message in result.messages):
-            raise stale
-        return result
-
-    def _append_with_files(self, conversation_id: int, drafts: Sequence[Draft], now: datetime) -> AppendResult:
-        """Store the bytes of long texts, then files and messages in one transaction."""
+        if not any(draft.may_need_files for draft in drafts):
+            return self._append(conversation_id, drafts)
         conversation = self.scope.conversation(conversation_id)
         interception = LongTextMover(
             conversation=conversation,
@@ -126,6 +106,29 @@ class MessageStore:
             tokens=self.tokens,
             limit=self.policy.overridden(conversation.overrides).large_file_tokens,
         )
+        try:
+            return self._append_with_files(interception, conversation_id, drafts, now)
+        except LcmError:
+            interception.discard()
+            raise
+
+    @transaction.atomic
+    def _append_behind(self, expected_seq: int, conversation_id: int, messages: Sequence[NewMessage]) -> AppendResult:
+        """Append if the head is at this seq, or if all messages are stored already."""
+        head = self.scope.conversation(conversation_id, locked=True).head_seq
+        keys = {message.idempotency_key or "" for message in messages}
+        if head != expected_seq and len(seqs_of_keys(conversation_id, keys)) < len(keys):
+            raise StaleHead(
+                f"The head of conversation {conversation_id} is at seq {head}, not at {expected_seq}; nothing was"
+                " stored. Read what is new, then append behind it.",
+                head_seq=head,
+            )
+        return self._append_now(conversation_id, messages)
+
+    def _append_with_files(
+        self, interception: LongTextMover, conversation_id: int, drafts: Sequence[Draft], now: datetime
+    ) -> AppendResult:
+        """Store the bytes of long texts, then files and messages in one transaction."""
         keys = [draft.message.idempotency_key for draft in drafts if draft.message.idempotency_key is not None]
         # Texts of stored messages must not reach storage again, least of all erased ones; the append recognizes them.
         known = erased_among(conversation_id, keys) | self._recognized(conversation_id, drafts)

@@ -14,7 +14,7 @@ from conversations.content import hashing
 from conversations.content.flattening import flattened
 from conversations.content.large_texts.cutting import TextCutter, fill_marks
 from conversations.errors import Conflict, Invalid, Unavailable
-from conversations.files.large_files import LargeFileService
+from conversations.files.large_files import LargeFileService, path_of_bytes
 from conversations.models import ContextItem, Conversation, FileReference, LargeFile, Message
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -157,6 +157,18 @@ def test_a_message_sent_again_under_its_key_is_the_same_whatever_limit_is_in_for
     assert (again.moved, LargeFile.objects.count()) == (first.moved, len(first.moved))
     with pytest.raises(Conflict):
         append(conversation_id, NewMessage(Role.USER, LOG * 3, idempotency_key="once"))
+
+
+@pytest.mark.parametrize(("key", "expected_seq"), [("once", None), ("new", 9)])
+def test_a_refused_append_leaves_no_bytes(conversation_id, key, expected_seq):
+    append(conversation_id, NewMessage(Role.USER, "short", idempotency_key="once"))
+    refused = [NewMessage(Role.USER, LOG + key, idempotency_key=key)]
+
+    with pytest.raises(Conflict):
+        a_store().append_messages(conversation_id=conversation_id, messages=refused, expected_seq=expected_seq)
+
+    sha256 = hashlib.sha256((LOG + key).encode()).hexdigest()
+    assert not default_storage.exists(path_of_bytes(a_workspace().pk, sha256))
 
 
 def test_storage_that_fails_leaves_no_message_behind(conversation_id, settings, tmp_path):
