@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from unittest.mock import Mock
@@ -126,10 +124,12 @@ def test_a_wake_up_reaches_somebody_at_the_commit_even_after_a_restart_of_the_qu
 def test_an_append_that_nobody_can_be_woken_for_is_acknowledged_all_the_same(committed_db, settings, monkeypatch):
     monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     settings.LCM = {"model_token_budget": 1000}
-    conversation_id = a_conversation().conversation_id
+    conversation_id, storage = a_conversation().conversation_id, get_queue("compaction").storage
+    storage.close()
+    away = partial(psycopg.connect, host="127.0.0.1", port=9, connect_timeout=5)
+    monkeypatch.setattr(storage, "connection", away)
 
-    with no_queue():
-        result = say(conversation_id, *[LONG] * 20)
+    result = say(conversation_id, *[LONG] * 20)
 
     assert all(message.created for message in result.messages)
     assert list(jobs.QUEUE.due()) == [CompactionJob.objects.get(conversation_id=conversation_id)]
@@ -151,19 +151,6 @@ def test_after_a_failed_wake_up_none_is_tried_for_a_while(
                 jobs.wake(job_id, 0.0)
 
     assert [call.kwargs["job_id"] for call in task.call_args_list] == tried
-
-
-@contextmanager
-def no_queue() -> Iterator[None]:
-    """Within, the server of the queue is not there."""
-    storage = get_queue("compaction").storage
-    connect = storage.connection
-    storage.close()
-    storage.connection = partial(psycopg.connect, host="127.0.0.1", port=9, connect_timeout=5)
-    try:
-        yield
-    finally:
-        storage.connection = connect
 
 
 @pytest.mark.parametrize("table", ["message_parts", "compaction_runs"])

@@ -6,10 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.db import connection
-
 from conversations.scope import Scope
 from conversations.types import SummaryRecord
+from lcmsite.connections import closing_connections
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.grants import Grants
 from retrieval.delegation.types import GrantExceeded
@@ -34,16 +33,13 @@ def test_what_is_assembled_while_others_compact_holds_every_message_once(committ
         return made
 
     def compact() -> None:
-        try:
-            leaves = [a_summary(seqs=range(at, at + 4)) for at in range(1, 41, 4)]
-            for at in range(0, 10, 5):
-                a_summary(summaries=leaves[at : at + 5])
-        finally:
-            connection.close()
+        leaves = [a_summary(seqs=range(at, at + 4)) for at in range(1, 41, 4)]
+        for at in range(0, 10, 5):
+            a_summary(summaries=leaves[at : at + 5])
 
     shown = []
     with ThreadPoolExecutor(1) as pool:
-        work = pool.submit(compact)
+        work = pool.submit(closing_connections, compact)
         while not work.done():
             query = "topic7" if len(shown) % 2 else None
             shown.append(assembler.assemble(conversation_id=conversation_id, query=query))

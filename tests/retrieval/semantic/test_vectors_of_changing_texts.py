@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from conversations.audit import Act, AuditLog
 from conversations.scope import Scope
@@ -13,6 +13,7 @@ from conversations.sql import rows
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.tiers import Retention
+from lcmsite.connections import closing_connections
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.models import EmbeddedConversation
 from retrieval.semantic.types import EmbedderState
@@ -36,10 +37,7 @@ def during_the_next_call(site, act: Callable[[], None]) -> None:
 
     def refuses(body) -> None:
         site.server.refuses = lambda body: None
-        try:
-            act()
-        finally:
-            connection.close()
+        closing_connections(act)
 
     site.server.refuses = refuses
 
