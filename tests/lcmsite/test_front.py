@@ -52,7 +52,7 @@ def serve(settings: Any) -> Iterator[Callable[..., int]]:
     """Serves a WSGI application in this process, with one thread; its port."""
 
     def start(site: Site, **given: Any) -> int:
-        defaults = {"web_threads": 1, "request_timeout_seconds": 2.0, "max_waiting_requests": 2}
+        defaults = {"web_threads": 1, "request_timeout_seconds": 6.0, "max_waiting_requests": 2}
         settings.DEPLOYMENT = replace(settings.DEPLOYMENT, **defaults | given)
         most_connections.cache_clear()
         threads, waiting = settings.DEPLOYMENT.web_threads, settings.DEPLOYMENT.max_waiting_requests
@@ -119,12 +119,12 @@ def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
         start_response("200 OK", [("Content-Length", str(len(large)))])
         return HttpResponse(large)
 
-    port = serve(site, request_timeout_seconds=0.5)
+    port = serve(site, request_timeout_seconds=2.0)
     with connected(port, get("/large")) as slow:
         slow.recv(1)
         assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
         # Past the timeout, the connection is reset.
-        time.sleep(1.5)
+        time.sleep(3)
         received = 0
         with pytest.raises(ConnectionResetError):
             while piece := slow.recv(MEGABYTE):
@@ -151,7 +151,7 @@ def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(s
         start_response("200 OK", [])
         return left.pop(0)
 
-    port = serve(site)
+    port = serve(site, request_timeout_seconds=3.0)
     with connected(port, get("/api/stream")) as slow:
         slow.recv(1)
         assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200

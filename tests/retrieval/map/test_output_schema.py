@@ -91,12 +91,12 @@ BOMB = {
 )
 def test_a_schema_that_cannot_be_checked_safely_is_refused(schema, monkeypatch):
     monkeypatch.setattr(output_schema, "MOST_STEPS", 20_000)
-    began = time.monotonic()
+    began = time.thread_time()
 
     with pytest.raises(Invalid):
         checked_schema(schema)
 
-    assert time.monotonic() - began < 10
+    assert time.thread_time() - began < 10
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_values_are_checked_as_the_draft_says(schema, good, bad):
 def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
     check = checked_schema({"pattern": "a*b*$"})
 
-    began = time.monotonic()
+    began = time.thread_time()
     assert "at most 1,000 characters" in check.errors("a" * 200_000)[0]
     assert check.errors("a" * 1_000) == []
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ def test_a_text_that_is_long_for_a_pattern_is_refused_at_once():
 )  # fmt: skip
 def test_many_texts_and_items_are_checked_in_bounded_work(schema, value, is_refused, monkeypatch):
     monkeypatch.setattr(output_schema, "MOST_TRIALS", 500_000_000)
-    began = time.monotonic()
+    began = time.thread_time()
 
     assert bool(checked_schema(schema).errors(value)) is is_refused
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 @pytest.mark.parametrize(
