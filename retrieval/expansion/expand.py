@@ -15,7 +15,6 @@ from conversations.models.conversation import today
 from conversations.sql import rows, snapshot
 from conversations.store.cursors import bad_cursor, read_cursor, unsigned_values, write_cursor
 from conversations.store.paths import WHOLE, path_at
-from conversations.types import SummaryKind
 from retrieval.describing.ranges import RangeExpansion, covering, range_of
 from retrieval.expansion.expanded_items import Filling, Position, items_of
 from retrieval.expansion.outline import Entry, Key, Outline, below, messages_within, within
@@ -221,7 +220,9 @@ def _moment_of(cursor: str) -> datetime:
 
 
 def _note(root: Summary, request: Request, page: _Page) -> str | None:
-    if not request.include_messages and root.kind == SummaryKind.LEAF:
-        made_from = counted(root.descendant_count, "message")
-        return f"This summary was made from {made_from}; give include_messages to read them."
-    return MORE if page.following is not None else None
+    if page.following is not None:
+        return MORE
+    if request.include_messages or not (sources := root.message_links.count()):
+        return None
+    also = "also " if page.items else ""
+    return f"This summary was {also}made from {counted(sources, 'message')}; give include_messages to read them."

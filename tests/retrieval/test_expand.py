@@ -64,6 +64,13 @@ def test_summaries_and_messages_lie_in_the_order_of_the_conversation(graph, root
     assert all(names[item.of] == "middle" for item in found if item.first_seq == item.last_seq == 3)
 
 
+def test_messages_among_the_sources_that_are_left_out_are_counted(graph):
+    leaf, mixed = (engine().expand(summary_id=each.summary_id).note for each in (graph.first, graph.middle))
+
+    assert leaf == "This summary was made from 3 messages; give include_messages to read them."
+    assert mixed == "This summary was also made from 1 message; give include_messages to read them."
+
+
 def test_a_leaf_gives_its_messages_when_they_are_asked_for(graph):
     without = engine().expand(summary_id=graph.first.summary_id)
     opened = engine().expand(summary_id=graph.first.summary_id, include_messages=True)
