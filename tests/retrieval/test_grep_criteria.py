@@ -175,14 +175,8 @@ def test_a_list_of_conversations_is_searched_and_no_other():
 
         assert {match.conversation_id for match in result.matches} == {ids[0], ids[2]}
         assert (result.conversation_id, result.conversation_ids) == (None, (ids[0], ids[2]))
-
-
-def test_a_list_of_one_conversation_is_searched_as_this_conversation():
-    ids = [a_conversation(f"boats in number {number}").conversation_id for number in range(2)]
-
-    result = engine().grep(query="boats", conversation_ids=[ids[0]])
-
-    assert [match.conversation_id for match in result.matches] == [ids[0]]
+        of_one = engine().grep(query="boats", conversation_ids=[ids[1]], **way)
+        assert [match.conversation_id for match in of_one.matches] == [ids[1]]
 
 
 def test_a_list_with_a_conversation_of_somebody_else_is_refused():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 from django.db import connection
@@ -602,7 +603,9 @@ def test_references_to_stored_items_are_these_items(workspace, headers):
     stranger = an_agent(a_workspace("elsewhere"), Surface.RESPONSES, headers=headers)
     stranger.rows = agent.rows
     stranger.ask(user("And I?"))
-    assert "Two files." not in words(Conversation.objects.get(workspace=stranger.recorder.scope.workspace_id))
+    theirs = Conversation.objects.get(workspace=stranger.recorder.scope.workspace_id)
+    assert "Two files." not in words(theirs)
+    assert stranger.recorder.find_seqs(stranger.exchange(user("And I?"))) == (theirs.pk, ANY)
 
 
 def test_a_message_with_metadata_like_those_of_an_item_does_not_stop_references(workspace):
