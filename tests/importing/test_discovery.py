@@ -13,7 +13,7 @@ from conversations.models import Conversation, Message
 from lcmsite.importing import sweeping
 from lcmsite.importing.discovery import find_files, places_of
 from lcmsite.importing.sweeping import Memory, Sweeper
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, a_workspace
 from tests.importing import host_files as files
 from tests.importing.host_files import put
 from tests.lcmsite.callers import lcm
@@ -97,10 +97,13 @@ def test_sessions_of_subagents_of_codex_are_children_although_they_ended_first(c
 def test_a_session_that_is_imported_before_its_parent_becomes_its_child(imported):
     imported("rollout-2.jsonl", of_codex("codex-2", "codex-1"))
     before = Conversation.objects.get().parent
+    waits = {"lcm_parent_session": "codex-1"}
+    foreign = a_conversation(session_id="codex-9", metadata=waits, workspace=a_workspace("elsewhere"))
     imported("rollout-1.jsonl", files.lines_of(files.CODEX))
 
     child = Conversation.objects.get(session_id="codex-2")
     assert (before, child.parent.session_id, child.parent_link) == (None, "codex-1", "subagent")
+    assert Conversation.objects.get(session_id="codex-9").pk == foreign.conversation_id
 
 
 @pytest.mark.parametrize("parents", [{"a": "b", "b": "a"}, {"a": "a"}])
