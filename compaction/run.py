@@ -14,7 +14,6 @@ from typing import Any
 import pglock
 import structlog
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from compaction import observability
@@ -359,7 +358,6 @@ class Run:
             [self.row], update_conflicts=True, unique_fields=["run_id"], update_fields=_UPDATED
         )
         if outcome in (Outcome.EXHAUSTED, Outcome.SKIPPED):
-            # Until the context has changed, another run would end in the same way.
-            Conversation.objects.filter(pk=self.conversation_id).update(
-                rest_until_seq=F("next_seq") - 1 + self.policy.fresh_tail_count
-            )
+            # Until the context has changed, another run would end in the same way. It may have changed during this run.
+            seen = Conversation.objects.filter(pk=self.conversation_id, moves=self.conversation.moves)
+            seen.update(rest_until_seq=self.conversation.next_seq - 1 + self.policy.fresh_tail_count)

@@ -9,6 +9,7 @@ from compaction.background import jobs
 from compaction.background.worker import CompactionWorker
 from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
+from compaction.run import Run
 from compaction.types import JobState, Outcome, Reason
 from conversations.models import Conversation, Summary
 from conversations.work.queue import Lease, LeaseLost
@@ -164,6 +165,19 @@ def test_an_exhausted_conversation_is_not_asked_about_until_there_is_more_of_it(
     assert not CompactionJob.objects.filter(state=JobState.QUEUED).exists()
 
     say(conversation.conversation_id, *[LONG] * 8)
+    assert CompactionJob.objects.filter(state=JobState.QUEUED).exists()
+
+
+def test_what_is_appended_during_an_exhausted_run_is_more_of_it(settings, monkeypatch):
+    settings.LCM = {"model_token_budget": 500}
+    conversation_id, follow = a_conversation(*[LONG] * 8).conversation_id, Run.follow
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "follow", lambda *given: (follow(*given), say(conversation_id, *[LONG] * 8))[0])
+        CompactionWorker.from_settings().work()
+    assert CompactionRun.objects.get().outcome == Outcome.EXHAUSTED
+
+    CompactionWorker.from_settings().sweep()
+
     assert CompactionJob.objects.filter(state=JobState.QUEUED).exists()
 
 
