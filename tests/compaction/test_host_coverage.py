@@ -138,9 +138,7 @@ def test_keys_that_no_message_could_have_are_refused(keys):
 
 
 def test_coverage_beside_writers_and_a_compaction_is_complete_at_every_moment(committed_db):
-    talk = a_talk(30)
-    number = talk.conversation_id
-    service = hosts(leaf_chunk_tokens=600)
+    number, service = a_talk(30).conversation_id, hosts(leaf_chunk_tokens=600)
 
     def write() -> None:
         for n in range(30):

@@ -8,7 +8,6 @@ import json
 import shutil
 import stat
 import subprocess
-import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from conversations.models import AuditEntry, AuditLink, Conversation
 from integrity.anchors import anchor_file, signing
 from integrity.anchors.anchoring import AnchorService
 from integrity.anchors.expectations import Expected
+from tests.conversations.appending import at_once
 from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, the_ledgers, verified
 from tests.factories import a_conversation, a_workspace, say
@@ -179,15 +179,10 @@ def test_a_public_key_is_given_as_digits_or_as_a_file(tmp_path):
 
 
 def test_the_key_is_made_once_for_this_user_alone():
-    keys = []
-    threads = [threading.Thread(target=lambda: keys.append(service().public_key().public_key)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    keys = at_once(lambda _: service().public_key().public_key)
 
     file = service().key_file
-    assert len(keys) == 8 and len(set(keys)) == 1
+    assert len(set(keys)) == 1
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [each.name for each in file.parent.iterdir() if "anchor_key" in each.name] == [file.name]
 
