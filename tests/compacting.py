@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
-
 from compaction.run import compaction_lock
 from conversations.types import ConversationRecord
+from lcmsite.connections import closing_connections
 from tests.factories import a_conversation
 
 
@@ -29,13 +29,11 @@ def another_session_compacts(conversation_id: int) -> Iterator[None]:
         with compaction_lock(conversation_id):
             locked.set()
             done.wait(60)
-        connection.close()
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    locked.wait(60)
-    try:
-        yield
-    finally:
-        done.set()
-        holder.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(closing_connections, hold)
+        locked.wait(60)
+        try:
+            yield
+        finally:
+            done.set()

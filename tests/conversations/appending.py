@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from conversations.models import ContextItem, Message
+from conversations.sql import rows
 from conversations.types import AppendResult, Counters, MessageRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_store
 
@@ -79,6 +80,14 @@ def assert_counters_are_recounts(conversation_id: int) -> None:
         active_messages=active_messages,
         active_tokens=active_tokens,
     )
+
+
+def a_lock_is_awaited() -> bool:
+    """Whether a connection to this test's database waits for a lock of another."""
+    # Within a transaction, PostgreSQL reads the activity once.
+    rows("SELECT pg_stat_clear_snapshot()")
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(rows(waiting))
 
 
 def at_once(work: Callable[[int], Any], *, workers: int = WRITERS) -> list[Any]:

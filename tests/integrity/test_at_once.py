@@ -18,7 +18,6 @@ from conversations.errors import Conflict
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, LargeFile, Summary
 from conversations.scope import EVERYTHING
-from conversations.sql import rows
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
@@ -26,15 +25,13 @@ from retrieval.map.item_queue import claim_of_run
 from retrieval.map.run_output import finish_if_over
 from retrieval.semantic.models import Embedder
 from tests.compacting import a_talk
-from tests.conversations.appending import at_once, message_ids
+from tests.conversations.appending import a_lock_is_awaited, at_once, message_ids
 from tests.factories import a_conversation
 from tests.flows.processes import wait_until
 from tests.histories import SIZES, a_session, current, work_off
 from tests.integrity.breaking import checked
 from tests.integrity.erasing import erased
 from tests.maps import a_map_run
-
-_WAITING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -44,13 +41,9 @@ def beside(committed_db, monkeypatch) -> Callable[..., None]:
     def do(first: Callable[[], object], second: Callable[[], object], *, of: Any, name: str) -> None:
         called, is_there = getattr(of, name), threading.Event()
 
-        def is_awaited() -> bool:
-            # Within a transaction, PostgreSQL reads the activity once.
-            return bool(rows("SELECT pg_stat_clear_snapshot()") and rows(_WAITING))
-
         def stop(*given: Any, **named: Any) -> Any:
             is_there.set()
-            wait_until(is_awaited, seconds=20, what="the second waits for a lock")
+            wait_until(a_lock_is_awaited, seconds=20, what="the second waits for a lock")
             return called(*given, **named)
 
         with monkeypatch.context() as patched:

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from conversations.models import Message
 from conversations.scope import Scope
-from conversations.sql import rows
 from integrity.repairs.quarantines import Quarantines
 from lcmsite.connections import closing_connections
 from retrieval.semantic.embedders import Embedders
@@ -19,7 +18,7 @@ from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from retrieval.semantic.vector_table import VectorTable
-from tests.conversations.appending import at_once
+from tests.conversations.appending import a_lock_is_awaited, at_once
 from tests.factories import a_conversation, a_workspace
 from tests.flows.processes import wait_until
 from tests.retrieval.semantic.conftest import TEXTS
@@ -30,12 +29,6 @@ def started(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=closing_connections, args=(work,), daemon=True)
     thread.start()
     return thread
-
-
-def a_lock_is_awaited() -> bool:
-    """Whether a connection to this test's database waits for a lock of another."""
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return bool(rows(waiting))
 
 
 def test_an_index_under_way_is_left_to_the_process_that_builds_it(site):
