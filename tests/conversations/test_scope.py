@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from conversations.errors import Invalid, NotFound
-from conversations.models import Conversation, LargeFile, Message, Workspace
+from conversations.models import Conversation, FileReference, LargeFile, Message, Workspace
 from conversations.scope import Scope, conversation_named
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, NewPart, PartType, Role
@@ -22,9 +22,9 @@ EVERYTHING = Scope()
 @pytest.fixture
 def theirs() -> dict[str, object]:
     """Ids of one of everything that belongs to another workspace."""
-    conversation = a_conversation("secret", "more", workspace=a_workspace("theirs"))
+    conversation = a_conversation("secret", "more", session_id="theirs", workspace=a_workspace("theirs"))
     conversation_id = conversation.conversation_id
-    file = LargeFile.objects.create(file_id="file_1", conversation_id=conversation_id, storage_uri="x")
+    file = LargeFile.objects.create(file_id=f"file_{1:016}", conversation_id=conversation_id, storage_uri="x")
     return {
         "conversation": conversation_id,
         "message": Message.objects.filter(conversation_id=conversation_id).first().pk,
@@ -94,6 +94,7 @@ def test_no_verb_of_the_store_reaches_into_another_workspace(theirs):
         "link_summary_to_messages": {"summary_id": summary_id, "message_ids": [message_id]},
         "link_summary_to_parents": {"summary_id": summary_id, "source_ids": [summary_id]},
         "write_summary": {"summary": new, "message_ids": [], "source_ids": [], "item_tokens": 1, "mark": None},
+        "open_conversation": {"session_id": "ours", "parent_session_id": "theirs"},
         "get_summary": {"summary_id": summary_id},
         "get_summary_children": {"summary_id": summary_id},
         "get_summary_messages": {"summary_id": summary_id},
@@ -103,6 +104,10 @@ def test_no_verb_of_the_store_reaches_into_another_workspace(theirs):
         with pytest.raises(NotFound), transaction.atomic():
             getattr(store, verb)(**arguments)
 
+    ours = a_conversation(workspace=a_workspace("ours")).conversation_id
+    named = NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_url=theirs["file"]),))
+    store.append_messages(conversation_id=ours, messages=[named])
+    assert not FileReference.objects.exists()
     assert Message.objects.filter(conversation_id=conversation_id).count() == 2
 
 

@@ -137,11 +137,12 @@ def test_a_child_is_imported_behind_its_parent(db, tmp_path):
     child, parent = exported(ids["agent"]), exported(ids["harbour-3"])
     assert verified(child).is_clean
     another_database()
+    imported(parent, tmp_path, "somebody else's")
 
     with pytest.raises(Conflict, match="has the parent 'harbour-3', which is missing") as refused:
         imported(child, tmp_path)
     assert not Conversation.objects.filter(workspace=a_workspace()).exists()
-    assert not Project.objects.filter(name="harbour").exists()
+    assert not Project.objects.filter(workspace=a_workspace()).exists()
     imported(parent, tmp_path)
     imported(child, tmp_path)
 

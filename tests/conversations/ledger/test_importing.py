@@ -47,6 +47,7 @@ def test_sessions_that_are_there_can_be_left_alone(db, tmp_path):
     ledger = exported()
     another_database()
     a_conversation("mine", session_id="b")
+    a_conversation("theirs", session_id="c", workspace=a_workspace("somebody else's"))
 
     report = imported(ledger, tmp_path, skip_existing=True)
 
@@ -188,9 +189,11 @@ def test_a_file_of_another_conversation_may_be_named_and_is_imported_behind_it(d
     first, second = map(exported, a_conversation_and_one_that_names_its_file("owner", "namer"))
     assert verified(second).is_clean
     another_database()
+    imported(first, tmp_path, "somebody else's")
 
     with pytest.raises(Conflict, match="Import that conversation first") as refusal:
         imported(second, tmp_path)
+    another_database()
     imported(first, tmp_path)
     imported(second, tmp_path)
 

@@ -138,7 +138,7 @@ def test_a_delegated_caller_says_what_it_hands_over_and_what_it_keeps(operator):
 
 
 def test_runs_of_another_workspace_are_not_there(operator):
-    run = a_run(operator, 1)
+    run = a_run(operator, 1, idempotency_key="the first")
     stranger = MapOperator(Scope(a_workspace("other").pk))
 
     for call in (stranger.get_run, stranger.list_items, stranger.output, stranger.pause, stranger.cancel):
@@ -146,6 +146,8 @@ def test_runs_of_another_workspace_are_not_there(operator):
             call(run_id=run.run_id)
     with pytest.raises(NotFound):
         a_run(stranger, 0, items=None, conversation_id=None, input_file_id=run.input_file_id)
+    theirs = a_conversation("hello", workspace=a_workspace("other")).conversation_id
+    assert a_run(stranger, 1, conversation_id=theirs, idempotency_key="the first").run_id != run.run_id
 
 
 def test_the_record_says_what_was_done_and_cannot_be_changed(operator):
