@@ -31,6 +31,7 @@ def test_runs_and_jobs_are_narrowed_and_a_run_leads_to_the_lineage_as_it_left_it
     run_id = engine.compact(conversation_id=conversation_id).run_id
     engine.request(conversation_id=conversation_id)
     CompactionJob.objects.update(state=JobState.FAILED, last_error="OperationalError", attempts=8)
+    CompactionRun.objects.update(job=CompactionJob.objects.get())
     part = {"headers": {"HX-Request": "true"}}
 
     compacted = reader.get("/w/default/runs/?outcome=compacted&reason=manual", **part).content.decode()
@@ -43,6 +44,7 @@ def test_runs_and_jobs_are_narrowed_and_a_run_leads_to_the_lineage_as_it_left_it
     assert f"<code>{run_id}</code>" in page_of(reader, lineage)
     assert "No run matches." in failed
     assert "OperationalError" in jobs and "No job matches." in queued
+    assert f"/w/default/conversations/{conversation_id}/runs/#{run_id}" in shown_links(jobs)
 
 
 def test_a_plan_is_told_and_then_done_by_a_worker(conversation_id, operator):
