@@ -225,29 +225,18 @@ def test_an_answer_that_does_not_end_by_itself_is_a_bad_one(stop, failure):
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (400, "prompt is too long: 212345 tokens > 200000 maximum"),
-        (400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
-        (413, "Request exceeds the maximum size"),
-        (400, "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."),
-        (400, "the request exceeds the available context size, try increasing it"),
-        (400, "Please reduce the length of the messages or completion."),
-        (400, "Input is too long for requested model."),
-        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
-        (422, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"),
-        (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
-    ],
-)
-def test_a_prompt_that_is_too_long_is_known_in_the_words_of_many_servers(status, error):
-    body = json.dumps({"error": {"message": error}}).encode()
-
-    assert isinstance(failure_of(status=status, body=body), ContextLength)
-
-
-@pytest.mark.parametrize(
     ("status", "error", "failure"),
     [
+        (400, "prompt is too long: 212345 tokens > 200000 maximum", ContextLength),
+        (400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", ContextLength),
+        (413, "Request exceeds the maximum size", ContextLength),
+        (400, "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", ContextLength),
+        (400, "the request exceeds the available context size, try increasing it", ContextLength),
+        (400, "Please reduce the length of the messages or completion.", ContextLength),
+        (400, "Input is too long for requested model.", ContextLength),
+        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", ContextLength),
+        (422, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length", ContextLength),
+        (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000.", ContextLength),
         (400, "exceed" * 3000, Refused),
         (400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens", Refused),
         (401, "invalid x-api-key", Denied),
@@ -258,7 +247,7 @@ def test_a_prompt_that_is_too_long_is_known_in_the_words_of_many_servers(status,
         (302, "", Denied),
     ],
 )
-def test_other_errors_are_not_taken_for_it(status, error, failure):
+def test_a_prompt_that_is_too_long_is_known_in_the_words_of_many_servers_and_no_other_error(status, error, failure):
     body = json.dumps({"error": {"message": error}}).encode()
 
     assert type(failure_of(status=status, body=body)) is failure

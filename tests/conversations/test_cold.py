@@ -175,6 +175,7 @@ def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
     assert (refusal.value.code, refusal.value.retryable) == ("cold_block_damaged", False)
     assert refusal.value.context["cold_block_id"] == ColdBlock.objects.get().pk
     assert messages_in(b"another", packed_hash(b"another")) == "it cannot be unpacked"
+    assert messages_in(archiving.packed(()), packed_hash(b"another")) == "its bytes do not match its hash"
 
 
 def test_texts_that_move_while_they_are_read_are_read_again(conversation_id, monkeypatch):

@@ -131,5 +131,7 @@ def test_events_are_listed_in_order_by_run_and_only_in_their_workspace():
     assert events[0].event == "submitted"
     assert rest and [each.seq for each in (*events, *rest)] == list(range(1, 3 + len(rest)))
     assert {each.run_id for each in (*events, *rest)} == {run.run_id}
+    stranger = MapRecord.from_settings(Scope(a_workspace("another").pk))
     with pytest.raises(NotFound):
-        MapRecord.from_settings(Scope(a_workspace("another").pk)).list_events(run_id=run.run_id)
+        stranger.list_events(run_id=run.run_id)
+    assert stranger.export(io.BytesIO()).runs == 0
