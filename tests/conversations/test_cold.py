@@ -150,7 +150,7 @@ def test_a_stretch_is_bounded_in_bytes(monkeypatch):
     [lambda each: replace(each, content=each.content[:-1]), lambda each: replace(each, exact=None)],
     ids=["another text", "keys in another order"],
 )
-def test_a_copy_that_is_not_the_same_is_refused_and_nothing_has_moved(conversation_id, monkeypatch, wrong):
+def test_a_copy_that_is_not_the_same_is_refused_either_way_and_nothing_has_moved(conversation_id, monkeypatch, wrong):
     append(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", metadata={"b": 1, "a": n}) for n in range(5)))
     rows = rows_as_they_are(conversation_id)
     honest = archiving.packed
@@ -162,6 +162,12 @@ def test_a_copy_that_is_not_the_same_is_refused_and_nothing_has_moved(conversati
     assert rows_as_they_are(conversation_id) == rows
     assert not ColdBlock.objects.exists()
     assert not AuditEntry.objects.exists()
+    monkeypatch.setattr(archiving, "packed", honest)
+    archived(conversation_id)
+    opened = archiving._opened
+    monkeypatch.setattr(archiving, "_opened", lambda row: {id: wrong(each) for id, each in opened(row).items()})
+    with pytest.raises(NotTheSame):
+        thawed(conversation_id)
 
 
 def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):

@@ -148,7 +148,7 @@ def test_a_conversation_that_was_cut_renamed_dated_back_or_lost_is_refused():
     assert service().verify().finding_count == 2
 
 
-def test_an_altered_anchor_and_one_of_another_key_are_refused():
+def test_an_altered_anchor_and_one_of_another_key_are_refused(tmp_path):
     conversation_id = a_conversation("one").conversation_id
     anchor, ledger = an_anchor(), exported(conversation_id)
     ours = service().public_key().public_key
@@ -158,6 +158,8 @@ def test_an_altered_anchor_and_one_of_another_key_are_refused():
     assert codes(ledger, anchor, trusted_key=ours) == []
     assert codes(ledger, signed_again(anchor, b"", b"")) == ["anchor_signature_invalid"]
     assert codes(ledger, signed_again(anchor, b'"site":"', b'"site":"x')) == ["anchor_signature_invalid"]
+    (tmp_path / "altered").write_bytes(signed_again(anchor, b"", b""))
+    assert [each.code for each in service().verify(tmp_path / "altered").findings] == ["anchor_signature_invalid"]
     # Whoever may put a key into an anchor may sign it: only a key that is known from elsewhere tells.
     assert codes(ledger, theirs) == []
     assert codes(ledger, theirs, trusted_key=ours) == ["anchor_signature_invalid"]
