@@ -7,7 +7,8 @@ import hashlib
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -20,8 +21,14 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import SPOOL_BYTES, LargeFileService, lock_bytes, path_of_bytes
-from conversations.files.storage import storing
+from conversations.files.large_files import (
+    SPOOL_BYTES,
+    LargeFileService,
+    lock_bytes,
+    path_of_bytes,
+    remove_bytes_unless_needed,
+)
+from conversations.files.storage import STORAGE_FAILURES, storing
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.lines import LineWriter, batches, body_in
 from conversations.ledger.restoring import NeedsAnother, ParentNotThere, Restored
@@ -48,6 +55,8 @@ class LedgerImporter:
     exporter: LedgerExporter
     cost_of: CostOf
     files: LargeFileService
+    # The paths of bytes that this import has stored.
+    _stored: list[str] = field(default_factory=list, init=False)
 
     def run(self, path: Path, *, session_id: str | None = None, skip_existing: bool = False) -> ImportReport:
         """Import every conversation of the file.
@@ -56,6 +65,15 @@ class LedgerImporter:
         the file fails verification. Each conversation is imported in its own transaction: if one fails, earlier ones
         stay. Parents are imported before their children. `session_id` renames the only conversation of a file.
         """
+        try:
+            return self._run(path, session_id=session_id, skip_existing=skip_existing)
+        finally:
+            # An erasure cannot find bytes without a row.
+            for each in self._stored:
+                with suppress(*STORAGE_FAILURES):
+                    remove_bytes_unless_needed(self.files.storage, each)
+
+    def _run(self, path: Path, *, session_id: str | None, skip_existing: bool) -> ImportReport:
         with path.open("rb") as file:
             report, sessions = self._verify(file, path.name)
             if session_id is not None and len(sessions) != 1:
@@ -224,7 +242,7 @@ class LedgerImporter:
         if content is not None:
             with storing("A file cannot be stored"):
                 if not self.files.storage.exists(path):
-                    self.files.storage.save(path, File(content))
+                    self._stored.append(self.files.storage.save(path, File(content)))
             lock_bytes(self.files.storage, path)
         return path
 

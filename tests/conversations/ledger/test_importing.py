@@ -7,10 +7,10 @@ import subprocess
 import time
 
 import pytest
+from django.core.files.storage import default_storage
 
 from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
-from conversations.ledger.restoring import Restored
 from conversations.models import AuditEntry, Conversation, Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.connections import connect
@@ -112,14 +112,15 @@ def test_what_fails_in_the_middle_leaves_nothing(ledger, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(Restored, "references", fail)
-    monkeypatch.setattr(Restored, "summaries", fail)
+    monkeypatch.setattr("conversations.ledger.ledger_import.recount", fail)
+    saved, save = [], default_storage.save
+    monkeypatch.setattr(default_storage, "save", lambda path, file: saved.append(path) or save(path, file))
 
     with pytest.raises(OSError, match="disk is full"):
         imported(ledger, tmp_path)
 
-    assert sessions() == []
-    assert not AuditEntry.objects.exists()
+    assert sessions() == [] and not AuditEntry.objects.exists()
+    assert saved and not any(map(default_storage.exists, saved))
 
 
 def test_conversations_before_the_one_that_fails_stay(db, tmp_path):
