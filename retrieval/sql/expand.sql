@@ -1,9 +1,9 @@
 -- The statements that read one window of an expansion. `reach` has the summaries that overlap the window, with their
--- level below the root; all but those at the last level are opened. Links are read from the beginning of the window on,
--- because message ids grow with seqs. Then the messages are read by id, all at once: the planner cannot know how many
--- summaries there will be, and may otherwise read every link for every message. Summaries are looked up one by one
--- (LATERAL with OFFSET 0), because a join may read a whole history. The subquery around `include_messages` allows one
--- plan for both values.
+-- level below the root; all but those at the last level are opened. Their links are read summary by summary (OFFSET 0), and
+-- used from the beginning of the window on, because message ids grow with seqs. Then the messages are read by id, all at
+-- once: the planner cannot know how many summaries there will be, and may otherwise read every link for every message.
+-- Summaries are looked up one by one (LATERAL with OFFSET 0), because a join may read a whole history. The subquery around
+-- `include_messages` allows one plan for both values.
 
 -- name: opened
 -- A template: the entries of a window below the `roots`, which are summaries with their levels. `own_links` are further
@@ -22,9 +22,9 @@ WITH RECURSIVE reach(summary_id, level) AS (
             ORDER BY seq LIMIT 1) AS message_id
 ), links AS MATERIALIZED (
     SELECT summary_id, level, ARRAY(
-        SELECT l.message_id FROM summary_messages l
-        WHERE (SELECT %(include_messages)s::boolean) AND l.summary_id = nodes.summary_id
-          AND l.message_id >= (SELECT message_id FROM edge)
+        SELECT l.message_id
+        FROM (SELECT message_id FROM summary_messages WHERE summary_id = nodes.summary_id OFFSET 0) l
+        WHERE (SELECT %(include_messages)s::boolean) AND l.message_id >= (SELECT message_id FROM edge)
         ORDER BY l.message_id LIMIT %(most)s
     ) AS message_ids
     FROM nodes WHERE level < %(depth)s
