@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, BinaryIO, Self, cast
@@ -20,7 +21,7 @@ from django.utils.module_loading import import_string
 from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, TooLarge
 from conversations.files.reading import FileBytes, FileText, file_text, open_stored
-from conversations.files.storage import storing
+from conversations.files.storage import STORAGE_FAILURES, storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
@@ -137,6 +138,12 @@ class LargeFileService:
         file.file_id = f"file_{secrets.token_hex(8)}"
         file.save(force_insert=True)
         return file
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Remove the bytes that a refused write has stored, unless a file needs them."""
+        for path in paths:
+            with suppress(*STORAGE_FAILURES):
+                remove_bytes_unless_needed(self.storage, path)
 
     def get(self, *, file_id: str) -> LargeFileRecord:
         """Return the record of a file; raises NotFound.

@@ -7,7 +7,6 @@ import hashlib
 import tempfile
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -21,14 +20,8 @@ from psycopg.errors import UniqueViolation
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid
-from conversations.files.large_files import (
-    SPOOL_BYTES,
-    LargeFileService,
-    lock_bytes,
-    path_of_bytes,
-    remove_bytes_unless_needed,
-)
-from conversations.files.storage import STORAGE_FAILURES, storing
+from conversations.files.large_files import SPOOL_BYTES, LargeFileService, lock_bytes, path_of_bytes
+from conversations.files.storage import storing
 from conversations.ledger.ledger_export import LedgerExporter
 from conversations.ledger.lines import LineWriter, batches, body_in
 from conversations.ledger.restoring import NeedsAnother, ParentNotThere, Restored
@@ -69,9 +62,7 @@ class LedgerImporter:
             return self._run(path, session_id=session_id, skip_existing=skip_existing)
         finally:
             # An erasure cannot find bytes without a row.
-            for each in self._stored:
-                with suppress(*STORAGE_FAILURES):
-                    remove_bytes_unless_needed(self.files.storage, each)
+            self.files.discard(self._stored)
 
     def _run(self, path: Path, *, session_id: str | None, skip_existing: bool) -> ImportReport:
         with path.open("rb") as file:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +16,7 @@ from conversations.content.large_texts.cutting import MarkedMessage, Span, TextC
 from conversations.content.large_texts.file_references import NAMING, FileEntry, element, in_order, misplaced
 from conversations.content.tokens import TokenEstimator
 from conversations.errors import Conflict, Unavailable
-from conversations.files.large_files import LargeFileService, remove_bytes_unless_needed
-from conversations.files.storage import STORAGE_FAILURES
+from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, FileReference, LargeFile
 from conversations.policy import LEAST_LARGE_TOKENS
 from conversations.sql import rows
@@ -67,9 +65,7 @@ class LongTextMover:
 
     def discard(self) -> None:
         """Remove the bytes of a refused append, unless another file needs them."""
-        for file in self._kept.values():
-            with suppress(*STORAGE_FAILURES):
-                remove_bytes_unless_needed(self.files.storage, file.storage_uri)
+        self.files.discard(file.storage_uri for file in self._kept.values())
 
     def settled(self, marked: MarkedMessage) -> Settled:
         """Write the rows of the files and put their elements into the message."""
