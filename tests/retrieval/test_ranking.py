@@ -40,16 +40,9 @@ def order(hits: list[Hit], weights: Weights) -> list[int]:
     return [seq_of(place) for place in ranking.best_places(ranking.in_context(hits, weights), 100)]
 
 
-def test_a_rare_word_is_worth_more_than_a_common_one():
-    weights = Weights((5.0, 1.0))
-
-    assert order([a_hit(10, {1: 0.6}), a_hit(50, {0: 0.6})], weights)[0] == 50
-
-
-def test_a_message_with_two_words_beats_one_that_says_one_of_them_often():
-    weights = Weights((2.0, 2.0))
-
-    assert order([a_hit(10, {0: 0.95}), a_hit(50, {0: 0.6, 1: 0.6})], weights)[0] == 50
+def test_a_rare_word_is_worth_more_than_a_common_one_and_two_words_more_than_one_that_comes_often():
+    assert order([a_hit(10, {1: 0.6}), a_hit(50, {0: 0.6})], Weights((5.0, 1.0)))[0] == 50
+    assert order([a_hit(10, {0: 0.95}), a_hit(50, {0: 0.6, 1: 0.6})], Weights((2.0, 2.0)))[0] == 50
 
 
 def test_an_answer_farther_on_is_worth_as_much_as_one_right_behind_its_question():

@@ -22,6 +22,7 @@ from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.upstreams import Routes, parse_rules, parse_upstreams
 from tests.clients.answers import Answer
 from tests.committed import another_connection
+from tests.conversations.appending import at_once
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
 from tests.lcmsite.gateway.sessions import PATHS, an_exchange, body_of, conversation, read_answer, rendered, user, words
@@ -112,6 +113,16 @@ def test_an_exchange_that_takes_too_long_holds_up_its_session_alone(tmp_path, mo
 
     assert words(conversation(f"gateway/{OTHER}")) == ["Hello", "Hi."]
     assert {"One", "Two", "Three"} < set(words(conversation(f"gateway/{SLOW}"), active=False))
+
+
+def test_requests_at_once_that_go_on_from_one_answer_are_branches(tmp_path):
+    agents = Agents(tmp_path)
+    recorder = backlog.build_recorder(agents.exchange(SLOW))
+    recorder.record_request(agents.exchange(SLOW, "One", "First."))
+
+    at_once(lambda n: recorder.record_request(agents.exchange(SLOW, "One", "First.", f"Two {n}")), workers=4)
+
+    assert len(words(conversation(f"gateway/{SLOW}"))) == 3
 
 
 def test_a_key_that_may_only_read_records_nothing():
