@@ -1,4 +1,4 @@
-"""Search finds words in markup, also in stored texts."""
+"""Search finds words in markup; a repeated append is no change."""
 
 from django.db import migrations
 
@@ -8,4 +8,4 @@ from conversations.run_sql import RunSQLFile
 class Migration(migrations.Migration):
     dependencies = [("conversations", "0006_folding")]
 
-    operations = [RunSQLFile("conversations/sql/search.sql")]
+    operations = [RunSQLFile("conversations/sql/search.sql"), RunSQLFile("conversations/sql/append.sql")]

@@ -171,7 +171,7 @@ BEGIN
       active_messages = conversations.active_messages + fresh_count,
       active_tokens = conversations.active_tokens + fresh_tokens + fresh_count * p_overhead,
       chain_head = c.chain_head,
-      updated_at = recorded,
+      updated_at = CASE WHEN fresh_count > 0 THEN recorded ELSE conversations.updated_at END,
       last_used_on = (recorded AT TIME ZONE 'UTC')::date
     WHERE conversation_id = p_conversation_id
     RETURNING conversations.next_seq - 1, conversations.active_messages, conversations.active_tokens,

@@ -72,9 +72,11 @@ def test_after_the_clock_was_set_back_a_change_is_not_earlier_than_the_one_befor
 
 
 def test_a_list_of_what_changed_since_a_moment_holds_what_was_appended_to(fleet):
-    store = a_store()
+    store, more = a_store(), [NewMessage(Role.USER, "more", idempotency_key="k1")]
+    store.append_messages(conversation_id=fleet[3].conversation_id, messages=more)
     before = store.get_conversation(conversation_id=fleet[3].conversation_id).updated_at
-    store.append_messages(conversation_id=fleet[0].conversation_id, messages=[NewMessage(Role.USER, "more")])
+    for each in (fleet[0], fleet[3]):
+        store.append_messages(conversation_id=each.conversation_id, messages=more)
 
     changed = store.list_conversations(updated_since=before + timedelta(microseconds=1))
 

@@ -385,8 +385,6 @@ def test_messages_that_are_missing_from_a_page_are_named_but_not_from_a_choice_o
 
 
 def test_a_leaf_opened_without_its_messages_names_the_option_that_shows_them(conversation):
-    summary = a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2])
+    shown = lcm("expand", a_summary_of(a_store(), conversation.conversation_id, seqs=[1, 2]).summary_id).out
 
-    shown = lcm("expand", summary.summary_id)
-
-    assert "2 messages" in shown.out and "include_messages" in shown.out
+    assert "2 messages" in shown and "include_messages" in shown
