@@ -8,12 +8,10 @@ from django.test import override_settings
 from compaction.history.models import SessionSummary
 from compaction.history.session_history import SessionHistory
 from compaction.types import JobState
-from conversations.errors import NotFound
 from conversations.models import Message
 from conversations.scope import Scope
 from integrity.repairs.quarantines import Quarantines
 from tests.compaction.test_session_history import SMALL
-from tests.factories import a_workspace
 from tests.histories import a_session, current, go_on, members, summarize, work_off
 from tests.integrity.breaking import checked, damaging
 
@@ -115,9 +113,3 @@ def test_what_was_quarantined_since_is_not_in_an_arc_that_a_person_has_made_agai
 
     assert "zanzibar" in arc.content
     assert (redone.created, redone.below) == (True, 1) and "zanzibar" not in redone.summary.content
-
-
-def test_somebody_elses_is_not_found(past):
-    with pytest.raises(NotFound):
-        redo(past[6], scope=Scope(a_workspace("another").pk))
-    assert not SessionHistory.from_settings(Scope(a_workspace("another").pk)).list_jobs()
