@@ -217,6 +217,10 @@ def test_every_call_is_announced_and_reported():
 
     answered = f"answered {reply.usage.tokens_out}"
     assert calls == ["call", "rate_limited 0", "call", "unreachable 0", "call", answered]
+    cut_off = {"choices": [{"message": {"content": "A"}, "finish_reason": "length"}], "usage": {"completion_tokens": 9}}
+    with Vendor(replying(200, cut_off)) as vendor, pytest.raises(BadAnswer):
+        replace(client, endpoint=a_client(vendor).endpoint).complete(PROMPT)
+    assert calls[-1] == "bad_answer 9"
 
 
 def test_a_cost_that_the_vendor_does_not_tell_is_estimated():
