@@ -193,10 +193,12 @@ def test_a_spent_budget_pauses_the_run_until_it_is_raised(operator, work):
     with pytest.raises(Conflict) as refused:
         operator.resume(run_id=run.run_id)
     assert refused.value.code == "budget_spent"
+    a_run(operator, 6, budget_tokens=paused.spent_in + paused.spent_out)
+    work(map_calls=1)
     operator.resume(run_id=run.run_id, budget_tokens=1_000_000)
     work()
 
-    assert operator.get_run(run_id=run.run_id).state == "completed"
+    assert [(each.state, each.done) for each in operator.list_runs()] == [("paused", 1), ("completed", 6)]
 
 
 def test_a_paused_run_is_left_alone_until_a_person_resumes_it(operator, work, policy, vendor):
