@@ -123,7 +123,8 @@ class OpenCode(LiveAgent):
                 stdout=log,
                 stderr=log,
             )
-        eventually(self._is_served, seconds=SECONDS)
+        # It first installs a package of its own from npm; without a network, that fails only after a while.
+        eventually(self._is_served, seconds=2 * SECONDS)
         if not self.session:
             self.session = self.ask("POST", "session", {})["id"]
 
