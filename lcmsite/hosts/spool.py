@@ -103,7 +103,10 @@ def done(name: str, entry: dict[str, Any]) -> None:
     # Renamed before it is compared: what a hook writes from then on is a new file.
     with suppress(OSError):
         (folder() / name).rename(taken)
-        taken.unlink() if _is_as_read(taken.name, entry) else taken.rename(folder() / name)
+        if _is_as_read(taken.name, entry):
+            taken.unlink()
+        else:
+            taken.rename(folder() / name)
 
 
 def count_attempt(name: str, entry: dict[str, Any]) -> None:
