@@ -68,10 +68,11 @@ def patiently(ask: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def own_server(django_db_blocker: Any) -> Iterator[OwnServer]:
-    """A server with LCM's tables that this process, too, works on for as long as the test lasts."""
+def own_server(django_db_blocker: Any, settings: Any) -> Iterator[OwnServer]:
+    """A server with LCM's tables and its files, on which this process works as well until the test ends."""
     data_dir = a_directory()
     server = OwnServer(EmbeddedPostgres(data_dir))
+    settings.MEDIA_ROOT = data_dir / "files"
     try:
         with server.embedded.lease(), django_db_blocker.unblock(), _connected_to(server.embedded):
             call_command("migrate", verbosity=0)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from django.conf import settings as django_settings
 from django.db import connection
 
 from lcmsite.environment import variables
@@ -31,10 +32,12 @@ def database_url() -> str:
 def environment(**settings: object) -> dict[str, str]:
     """The environment of such a process; settings by the names of their fields, constants among them.
 
-    With a `data_dir` among them it works on the server that LCM runs there, else on the database of this test.
+    With a `data_dir` among them it works on the server that LCM runs there, else on the database and the files of this
+    test.
     """
     known = variables()
     own = {f"LCM_{name.upper()}": str(value) for name, value in settings.items() if f"LCM_{name.upper()}" in known}
+    own.setdefault("LCM_DATA_DIR", str(Path(django_settings.MEDIA_ROOT).parent))
     own["LCM_DATABASE_URL"] = "" if "data_dir" in settings else database_url()
     others = {name: value for name, value in settings.items() if f"LCM_{name.upper()}" not in known}
     own["DJANGO_SETTINGS_MODULE"] = "lcmsite.settings"
