@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,10 +132,17 @@ def a_queue(name: str, *, redis_url: str, connect: Callable[[], Any] | None = No
     return made
 
 
+# Below the ports that the system gives to whoever wants any: of these, no other process takes one before it is bound.
+# Each process of the tests has a hundred.
+_FIRST_PORT = 10_000 + os.getpid() % 220 * 100
+_PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port := next(_PORTS)))
+            return port
 
 
 @contextmanager
