@@ -68,10 +68,12 @@ def test_a_watch_outlasts_an_outage_and_says_after_a_signal_what_it_stored(commi
             ended.append(connection.connection.info.backend_pid)
             with another_connection() as other:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", ended)
-        return sweep(*given)
+            return sweep(*given)
+        found = sweep(*given)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return found
 
     monkeypatch.setattr(Sweeper, "sweep", sweep_without_connection_at_first)
-    threading.Timer(3, os.kill, (os.getpid(), signal.SIGTERM)).start()
 
     found = lcm("--json", "watch", "--seconds", "0.2", "--directory", str(codex_home / "boats"))
 

@@ -17,6 +17,7 @@ from lcmsite.catalogue.operations import CATALOGUE, OPERATIONS
 from lcmsite.types import Role
 from tests.factories import a_conversation, a_workspace
 from tests.lcmsite.callers import Api, an_api_key
+from tests.lcmsite.operating import eventually
 
 
 def a_gate(at_once: int, *, waiting: int = 8, longest_wait: float = 30) -> Gate:
@@ -37,6 +38,11 @@ def is_admitted(gate: Gate, caller: str, *, heavy: bool = False) -> bool:
             return True
     except TooManyAtOnce:
         return False
+
+
+def wait_for(gate: Gate, count: int) -> None:
+    """Wait until so many wait at the gate."""
+    eventually(lambda: len(gate._waiting) == count)
 
 
 def test_heavy_operations_take_half_of_the_places_and_an_append_finds_one():
@@ -80,10 +86,10 @@ def test_what_waits_begins_as_soon_as_a_place_is_free():
 
     with running(gate, ("one", True)) as held, ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(is_admitted, gate, "one", heavy=True)
-        time.sleep(0.05)
+        wait_for(gate, 1)
         assert not waiting.done()
         held.close()
-        assert waiting.result(timeout=10)
+        assert waiting.result(timeout=60)
 
 
 def test_a_free_place_goes_to_the_caller_with_the_fewest_running():
@@ -94,18 +100,18 @@ def test_a_free_place_goes_to_the_caller_with_the_fewest_running():
     def work(caller: str) -> None:
         with gate.entered(caller, heavy=True):
             begun.append(caller)
-            waits.wait(10)
+            waits.wait(60)
 
     with ThreadPoolExecutor(8) as threads, running(gate, ("greedy", True), ("greedy", True), ("other", True)) as held:
-        for caller in ("greedy", "greedy", "greedy", "polite"):
+        for number, caller in enumerate(("greedy", "greedy", "greedy", "polite"), 1):
             threads.submit(work, caller)
-            time.sleep(0.05)
+            wait_for(gate, number)
         held.pop_all().close()
-        time.sleep(0.1)
+        eventually(lambda: len(begun) == 3)
         first = list(begun)
         waits.set()
 
-    assert "polite" in first and first.count("greedy") == 2
+    assert sorted(first) == ["greedy", "greedy", "polite"]
 
 
 def test_only_so_many_wait_and_of_one_caller_fewer():
@@ -114,13 +120,13 @@ def test_only_so_many_wait_and_of_one_caller_fewer():
     with ThreadPoolExecutor(8) as threads:
         with running(gate, ("one", True), ("two", True)) as held:
             waiting = [threads.submit(is_admitted, gate, "one", heavy=True) for _ in range(2)]
-            time.sleep(0.1)
+            wait_for(gate, 2)
             began = time.monotonic()
             # A quarter of those that may wait: at once, not after the longest wait.
             assert not is_admitted(gate, "one", heavy=True)
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 20
             held.close()
-        assert all(each.result(timeout=10) for each in waiting)
+        assert all(each.result(timeout=60) for each in waiting)
 
 
 def test_a_failure_gives_the_place_back():

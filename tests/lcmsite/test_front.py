@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -23,6 +22,7 @@ from lcmsite.server.front import Front, identify_caller, take_place
 from lcmsite.server.incoming import require_known_caller
 from tests.lcmsite.dashboard.visiting import browser_of
 from tests.lcmsite.operating import eventually, served_here
+from tests.lcmsite.slow_clients import is_established
 
 Site = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 MEGABYTE = 1024**2
@@ -73,6 +73,11 @@ def connected(port: int, request: bytes) -> Iterator[socket.socket]:
         yield client
 
 
+def fetch(port: int, verb: str = "GET", *, path: str = "", **given: Any) -> httpx2.Response:
+    # To load the certificates of all authorities would take longer than the request.
+    return httpx2.request(verb, f"http://127.0.0.1:{port}/{path}", timeout=60, trust_env=False, verify=False, **given)
+
+
 def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
@@ -92,7 +97,7 @@ def test_a_view_begins_when_the_body_is_complete(serve):
 
     port = serve(site)
     with connected(port, b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nx") as slow:
-        assert httpx2.post(f"http://127.0.0.1:{port}/", content=b"quick", trust_env=False).content == b"quick"
+        assert fetch(port, "POST", content=b"quick").content == b"quick"
         assert len(begun) == 1
 
         slow.sendall(b"y")
@@ -122,9 +127,9 @@ def test_a_client_that_does_not_read_keeps_no_thread_and_is_sent_away(serve):
     port = serve(site, request_timeout_seconds=2.0)
     with connected(port, get("/large")) as slow:
         slow.recv(1)
-        assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+        assert fetch(port).status_code == 200
         # Past the timeout, the connection is reset.
-        time.sleep(3)
+        eventually(lambda: not is_established(slow))
         received = 0
         with pytest.raises(ConnectionResetError):
             while piece := slow.recv(MEGABYTE):
@@ -138,7 +143,7 @@ def test_a_large_answer_arrives_whole(serve, answer):
         start_response("200 OK", [])
         return answer
 
-    assert httpx2.get(f"http://127.0.0.1:{serve(site)}/", trust_env=False).content == b"x" * 5 * MEGABYTE
+    assert fetch(serve(site)).content == b"x" * 5 * MEGABYTE
 
 
 def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(serve):
@@ -154,16 +159,16 @@ def test_a_stream_that_nobody_reads_keeps_one_thread_of_its_own_and_ends_there(s
     port = serve(site, request_timeout_seconds=3.0)
     with connected(port, get("/api/stream")) as slow:
         slow.recv(1)
-        assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+        assert fetch(port).status_code == 200
 
-        second = httpx2.get(f"http://127.0.0.1:{port}/api/stream", trust_env=False)
+        second = fetch(port, path="api/stream")
 
         assert (second.status_code, second.json()["code"]) == (503, "busy")
         # It is closed past the timeout, by the thread that produced it, whose connection to the database it may have.
         eventually(lambda: streams[0].is_closed)
     assert len(streams[0].threads) == 1 and streams[0].left > 0
     assert streams[1].is_closed and streams[1].left == 64
-    assert httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 200
+    assert fetch(port).status_code == 200
 
 
 def test_a_view_learns_that_its_client_has_gone(serve):
@@ -214,7 +219,7 @@ def test_a_header_with_an_underscore_does_not_pose_as_another(serve):
         assert "HTTP_X_FORWARDED_PROTO" not in environ
         return plain(environ, start_response)
 
-    asked = httpx2.get(f"http://127.0.0.1:{serve(site)}/", headers={"X_Forwarded_Proto": "https"}, trust_env=False)
+    asked = fetch(serve(site), headers={"X_Forwarded_Proto": "https"})
 
     assert asked.status_code == 200
 
@@ -249,8 +254,7 @@ def test_streams_that_end_beside_requests_that_wait_give_their_threads_back(serv
     port = serve(site, max_waiting_requests=100)
 
     def ask(number: int) -> int:
-        path = "api/stream" if number % 2 else ""
-        return httpx2.get(f"http://127.0.0.1:{port}/{path}", trust_env=False, timeout=30).status_code
+        return fetch(port, path="api/stream" if number % 2 else "").status_code
 
     with ThreadPoolExecutor(20) as clients:
         statuses = list(clients.map(ask, range(60)))

@@ -185,7 +185,7 @@ def test_headers_without_an_end_are_refused(running):
     ids=["too long", "long", "not HTTP"],
 )
 def test_an_address_that_is_too_long_and_what_is_not_http_are_refused_as_json(running, request_line, status, code):
-    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
         connection.sendall(request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
 
@@ -276,4 +276,5 @@ def test_ledgers_that_are_broken_off_leave_their_database_connections_to_others(
 def waits_for_a_lock(connection: psycopg.Connection) -> bool:
     # A transaction sees the first picture that it took.
     connection.execute("SELECT pg_stat_clear_snapshot()")
-    return bool(connection.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone())
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return bool(connection.execute(waiting).fetchone())

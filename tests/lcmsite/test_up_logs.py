@@ -47,7 +47,8 @@ IN_JSON = {"LCM_LOG_FORMAT": "json", "DJANGO_SETTINGS_MODULE": "lcmsite.settings
 def test_every_line_of_a_site_is_json_from_its_first_start_through_failures_to_its_end(up, fresh_dir, port):
     running = up(LCM_LOG_FORMAT="json", LCM_DATA_DIR=str(fresh_dir))
     lines: list[str] = []
-    threading.Thread(target=lambda: lines.extend(iter(running.stderr.readline, "")), daemon=True).start()
+    reader = threading.Thread(target=lambda: lines.extend(iter(running.stderr.readline, "")), daemon=True)
+    reader.start()
     eventually(lambda: any('"ready"' in line for line in lines), seconds=90)
 
     for victim in (" web ", "worker compaction", ".keeper"):
@@ -56,6 +57,7 @@ def test_every_line_of_a_site_is_json_from_its_first_start_through_failures_to_i
     running.send_signal(signal.SIGINT)
     said = running.stdout.read()
     running.wait(timeout=60)
+    reader.join(60)
     eventually(lambda: processes_of(fresh_dir) == [])
 
     names = [event["event"] for event in events(said + "".join(lines))]
