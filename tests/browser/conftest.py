@@ -71,7 +71,7 @@ def running_site(*options: str) -> Iterator[Site]:
     finally:
         running.send_signal(signal.SIGINT)
         try:
-            running.wait(timeout=30)
+            running.wait(timeout=60)
         finally:
             for process in processes_of(data_dir):
                 process.kill()
@@ -138,7 +138,7 @@ def window(site: Site, browser: Any) -> Iterator[Window]:
     """A window in which nothing may go wrong."""
     context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
     opened = Window(context.new_page(), site.url).watch()
-    opened.page.set_default_timeout(20_000)
+    opened.page.set_default_timeout(60_000)
     yield opened
     context.close()
     assert opened.troubles == []

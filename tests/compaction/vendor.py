@@ -176,6 +176,8 @@ class Vendor:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    # Of connections that wait to be accepted: a storm brings many at once.
+    request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:
         """One who asked and went away is what half of the tests are about."""

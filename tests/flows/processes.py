@@ -86,7 +86,7 @@ def stop(running: Collection[subprocess.Popen[bytes]]) -> None:
         process.terminate()
     for process in running:
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -80,7 +80,7 @@ def test_an_interrupted_wait_leaves_the_run_going_and_says_how_to_look_at_it(ven
     wait_until(MapRun.objects.exists, seconds=60, what="the run is submitted")
     # It submits in a transaction, and begins to wait when that is over.
     with pytest.raises(subprocess.TimeoutExpired):
-        waiting.wait(timeout=2)
+        waiting.wait(timeout=6)
 
     waiting.send_signal(signal.SIGINT)
     said = waiting.stderr.read().decode()

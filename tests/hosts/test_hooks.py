@@ -26,7 +26,8 @@ from conversations.types import ParentLink
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.hosts import agent_host, hook, host_state, spool
-from lcmsite.hosts.agent_host import host_named
+from lcmsite.hosts.agent_host import Host, host_named
+from lcmsite.hosts.programs import claude_code_host
 from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
 from lcmsite.hosts.rest_client import RestClient, Unreachable
 from lcmsite.importing.importer import Importer
@@ -332,8 +333,11 @@ def test_a_host_without_transcripts_leaves_messages(used):
 
 
 @pytest.fixture
-def served(committed_db: None, home: Path) -> Iterator[str]:
-    """LCM's API over HTTP, in this process."""
+def served(committed_db: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """LCM's API over HTTP, in this process, on a machine that may be too busy for hooks that an agent waits for."""
+    monkeypatch.setattr(Host.lcm, "__defaults__", (60.0,))
+    monkeypatch.setattr(agent_host, "COMPACTED_SECONDS", 60.0)
+    monkeypatch.setattr(claude_code_host, "STATUS_SECONDS", 60.0)
 
     class Handler(WSGIRequestHandler):
         def log_message(self, *_: object) -> None:

@@ -37,8 +37,8 @@ def timed_append(site: Site, conversation_id: int) -> tuple[int, float]:
 
 
 def test_one_key_with_many_patterns_refuses_no_append_of_another(up, fresh_dir, port):
-    # So that the patterns end soon; each would take for ever. Nobody reads the log, and a full pipe stops the site.
-    limits = {"LCM_SEARCH_TIMEOUT_MS": "1500", "LCM_LOG_LEVEL": "ERROR"} | constants(web_threads=4)
+    # So that the patterns end; each would take for ever. Nobody reads the log, and a full pipe stops the site.
+    limits = {"LCM_SEARCH_TIMEOUT_MS": "8000", "LCM_LOG_LEVEL": "ERROR"} | constants(web_threads=4)
     running = up(LCM_DATA_DIR=str(fresh_dir), **limits)
     until_ready(running)
     lcm_in(fresh_dir, "workspace", "create", "other")
@@ -68,6 +68,7 @@ def test_one_key_with_many_patterns_refuses_no_append_of_another(up, fresh_dir, 
     figures = polite.text("metrics")
     end(running)
     assert {status for status, _ in appends} == {201}
-    assert sorted(seconds for _, seconds in appends)[54] < 1.0
+    # Less than one pattern takes, on a machine that is busy with them.
+    assert sorted(seconds for _, seconds in appends)[54] < 4.0
     assert refusals and all(refusals)
     assert 'lcm_too_many_at_once_total{kind="heavy"}' in figures

@@ -77,7 +77,7 @@ def test_no_tool_answers_a_bad_key_over_http(harbour, url, bad_key):
 def test_a_bad_key_keeps_the_server_from_starting_over_stdio(bad_key):
     key, code = bad_key
 
-    ended = subprocess.run(LCM_MCP, env=own(SETTINGS, key), cwd=PROJECT, input=HELLO, capture_output=True, timeout=30)
+    ended = subprocess.run(LCM_MCP, env=own(SETTINGS, key), cwd=PROJECT, input=HELLO, capture_output=True, timeout=60)
 
     assert (ended.returncode, ended.stdout) == (5, b"")
     # One line of JSON, because SETTINGS ask for JSON logs.
@@ -172,7 +172,7 @@ def test_ctrl_c_ends_it_at_once_and_in_silence(harbour, data_dir):
 
         running.send_signal(signal.SIGINT)
 
-        assert running.wait(timeout=10) == 130
+        assert running.wait(timeout=60) == 130
         assert (running.stdout.read(), running.stderr.read()) == (b"", b"")
     assert hello["result"]["serverInfo"]["name"] == "lcm"
 

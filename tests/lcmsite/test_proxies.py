@@ -96,9 +96,13 @@ def running(command: list[str], port: int, **environment: str) -> Iterator[None]
         proxy.wait(timeout=30)
 
 
+def client_of(port: int) -> httpx2.Client:
+    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False)
+
+
 @pytest.mark.parametrize("proxy", [nginx, caddy], ids=["nginx", "caddy"])
 def test_a_documented_proxy_passes_pages_api_and_agents_and_ends_slow_clients(proxy, ports, tmp_path):
-    with proxy(tmp_path, ports) as port, httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+    with proxy(tmp_path, ports) as port, client_of(port) as client:
         slow = [Slow(kind, 10, Target(port, "/login/", "/login/")) for kind in ("silent", "header")]
         bodies = Slow("body", 50, Target(port, "/login/", "/login/", "application/x-www-form-urlencoded"))
 

@@ -115,7 +115,8 @@ def test_without_redis_appends_go_on_and_each_process_counts_alone(counted_in_re
     ]
 
     assert [reply.status for reply in sent] == [201, 201, 201, 429]
-    assert time.monotonic() - began < 2 * REDIS_TIMEOUT_SECONDS
+    # Each by itself would wait.
+    assert time.monotonic() - began < 3 * REDIS_TIMEOUT_SECONDS
 
 
 @pytest.mark.django_db

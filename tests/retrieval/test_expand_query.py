@@ -325,7 +325,9 @@ def test_where_a_model_does_not_answer_there_are_excerpts_and_the_reason(
     assert (found.answer, found.partial, found.ending) == (None, True, ending)
     assert "5433" in found.excerpts[0].text
     assert len(vendor.requests) <= calls
-    assert ("last turn" in vendor.requests[-1].user) == (ending is Ending.OUT_OF_TURNS)
+    # On a busy machine, the time may be over before the first.
+    told = any("last turn" in asked.user for asked in vendor.requests[-1:])
+    assert told == (ending is Ending.OUT_OF_TURNS)
 
 
 def test_a_grant_that_is_revoked_meanwhile_ends_the_work_without_a_word(history, vendor):
