@@ -50,6 +50,8 @@ class ImportReport:
     compactions: list[CompactionResult] = field(default_factory=list)
     # Lines of a transcript that hold no message, counted by type.
     passed_over: Mapping[str, int] = field(default_factory=dict)
+    # The numbers of its lines that are not JSON; they are not stored.
+    broken_lines: list[int] = field(default_factory=list)
 
 
 @verb(
@@ -86,7 +88,7 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
     It reads the neutral format, the formats of OpenAI and Anthropic, the transcripts of Claude Code, Codex and pi, and
     the files of OpenCode, Gemini CLI, ChatGPT, Claude.ai, SWE-agent, tau-bench and aider. Messages are stored in
     batches, each completely or not at all. A second run continues where the first stopped, and stores nothing twice. An
-    incomplete last line is left for the next run.
+    incomplete last line is left for the next run. Broken lines of a transcript are listed, and the others imported.
 
     With --discover, the sessions of Claude Code, Codex, OpenCode, pi and Gemini CLI are found in their directories, and
     aider's below each --directory. Later runs read only what has changed. If a file is refused, the others are still
@@ -109,7 +111,7 @@ def import_history(session: Session, arguments: Namespace) -> ImportReport | Fou
             engine = CompactionEngine.from_settings(scope)
             for each in progress.track(conversations, description="Compacting"):
                 compactions.append(_compact(engine, each.conversation_id))
-    return ImportReport(history.path.name, conversations, compactions, dict(history.passed_over))
+    return ImportReport(history.path.name, conversations, compactions, dict(history.passed_over), history.broken_lines)
 
 
 @contextmanager

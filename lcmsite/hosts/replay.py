@@ -128,7 +128,11 @@ def _import(path: Path, scope: Scope) -> int:
     if not path.exists() or not path.stat().st_size:
         return 0
     store = ConversationStore.from_settings(scope)
-    return sum(each.created for each in Importer(store, History(path=path)).run())
+    history = History(path=path)
+    conversations = Importer(store, history).run()
+    if history.broken_lines:
+        host_state.log(f"{path} was imported without its broken lines: {history.broken_lines[:100]}.")
+    return sum(each.created for each in conversations)
 
 
 def _conversation_id(entry: dict[str, Any], scope: Scope) -> int | None:

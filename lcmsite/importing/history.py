@@ -87,6 +87,8 @@ class History:
     format: str = ""
     # How many lines of a transcript had no message, by type.
     passed_over: Counter[str] = field(default_factory=Counter)
+    # The numbers of the lines of a transcript that are not JSON, as a killed program leaves them.
+    broken_lines: list[int] = field(default_factory=list)
     # Why conversations in a list of documents were left out.
     refused: list[str] = field(default_factory=list)
     # The session and parent for lines of a transcript that name none; an earlier line has named them.
@@ -187,16 +189,25 @@ class History:
             yield from self._one(f"line {number}", value, f"{self.stem}-{number}")
 
     def _values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Any]]:
-        """Yield each line's value; a last line that is still being written is skipped."""
+        """Yield each line's value.
+
+        A last line that is still being written is skipped, and so are broken lines of a transcript.
+        """
+        is_transcript = False
         for place, (number, line) in enumerate(lines):
             try:
-                yield number, self._value(f"line {number}", line)
+                value = self._value(f"line {number}", line)
             except Invalid:
                 # The program that writes the file ends each line with a newline.
-                if place == 0 or line.endswith(b"\n") or not line.lstrip().startswith(b"{"):
+                if place and not line.endswith(b"\n") and line.lstrip().startswith(b"{"):
+                    self.passed_over[UNFINISHED] += 1
+                elif is_transcript:
+                    self.broken_lines.append(number)
+                else:
                     raise
-                self.passed_over[UNFINISHED] += 1
-                return
+            else:
+                is_transcript = is_transcript or gemini.is_head(value) or transcript_of(value) is not None
+                yield number, value
 
     def _lines(self, stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         """Yield the lines, numbered from 1, without a byte order mark."""

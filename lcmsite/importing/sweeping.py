@@ -40,6 +40,8 @@ class Sweep:
     created: int = 0
     stored_before: int = 0
     refused: list[Refused] = field(default_factory=list)
+    # By file: the numbers of the lines of a transcript that are not JSON. The others are imported.
+    broken_lines: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def is_clean(self) -> bool:
@@ -54,6 +56,7 @@ class Sweep:
             conversations=self.conversations + before.conversations,
             created=self.created + before.created,
             stored_before=self.stored_before + before.stored_before,
+            broken_lines=before.broken_lines | self.broken_lines,
         )
 
 
@@ -101,7 +104,8 @@ class Sweeper:
                 result.refused.append(self._refusals[name][1])
                 continue
             try:
-                stored = Importer(self.store, History(path=file.path)).run()
+                history = History(path=file.path)
+                stored = Importer(self.store, history).run()
             except LcmError as refusal:
                 result.refused.append(Refused(name, refusal.code, refusal.detail))
                 if not refusal.retryable:
@@ -110,6 +114,8 @@ class Sweeper:
             result.files += 1
             result.created += sum(each.created for each in stored)
             result.stored_before += sum(each.stored_before for each in stored)
+            if history.broken_lines:
+                result.broken_lines[name] = history.broken_lines
             sessions |= {each.conversation_id for each in stored}
             known[name] = [*state, stored[0].session_id if stored else ""]
             self.memory.write(known)

@@ -154,6 +154,17 @@ def test_a_replay_imports_transcripts_and_those_of_subagents_as_children(used):
     assert rows["cc-1:a1"].parent_link == ParentLink.SUBAGENT
 
 
+def test_a_replay_imports_a_transcript_with_a_broken_line_and_logs_its_number(used):
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    Path(path).write_bytes(Path(path).read_bytes() + b'{"sessionId": "cc-\n')
+    leave("claude-code", {"do": "import", "file": path})
+
+    done = replay()
+
+    assert (done.done, done.created, done.refused) == (1, 2, [])
+    assert f"{path} was imported without its broken lines: [3]." in (host_state.folder() / "hooks.log").read_text()
+
+
 def test_one_process_at_a_time_works_on_the_spool(used):
     leave("claude-code", {"do": "import", "file": transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)})
     lock = spool.hold()

@@ -165,3 +165,30 @@ def test_new_fields_in_a_message_of_a_program_are_no_change(imported):
     report = imported("conversations.json", json.dumps([chat]).encode())
 
     assert [(each["created"], each["stored_before"]) for each in report["conversations"]] == [(1, 2)]
+
+
+@pytest.mark.parametrize("program", ["Claude Code, rewound", "Codex", "pi", "Gemini CLI, lines"])
+def test_broken_lines_of_a_transcript_are_named_and_the_others_imported(imported, program):
+    name, content = files.FILES[program]
+    first, *middle, last = content.splitlines(keepends=True)
+    created = sum(each["created"] for each in imported(name, content, "--session", "whole")["conversations"])
+    cut = [first[: len(first) // 2] + b"\n", b"\x00" * 20 + first]
+
+    report = imported(name, b"".join([first, cut[0], *middle, cut[1], last]), "--session", "s")
+    ended = imported(name, b"".join([first, *middle, last, cut[0]]), "--session", "t")
+
+    lines = 2 + len(middle)
+    assert (report["broken_lines"], ended["broken_lines"]) == ([2, lines + 1], [lines + 1])
+    assert [each["created"] for each in report["conversations"] + ended["conversations"]] == [created] * 2
+
+
+def test_a_last_line_that_was_broken_is_imported_when_it_is_whole(imported):
+    name, whole = files.FILES["Claude Code"]
+
+    first = imported(name, whole[:-40] + b"\n")
+    again = imported(name, whole)
+
+    assert [(each["conversations"][0]["created"], each["broken_lines"]) for each in (first, again)] == [
+        (1, [2]),
+        (1, []),
+    ]

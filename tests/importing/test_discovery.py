@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations.models import Conversation, Message
 from lcmsite.importing import sweeping
 from lcmsite.importing.discovery import find_files, places_of
-from lcmsite.importing.sweeping import Memory, Sweeper
+from lcmsite.importing.sweeping import Memory, Sweep, Sweeper
 from tests.factories import a_conversation, a_store, a_workspace
 from tests.importing import host_files as files
 from tests.importing.host_files import put
@@ -158,6 +158,17 @@ def test_a_file_with_an_unfinished_end_or_a_refusal_is_not_read_again_unchanged(
 
     assert (first.files, again.files, again.unchanged) == (2, 0, 2)
     assert again.refused == first.refused and len(again.refused) == 1
+
+
+def test_a_sweep_names_the_broken_lines_of_each_file(codex_home):
+    put(codex_home, ".codex/sessions/2026/01/31/rollout-2.jsonl", of_codex("codex-2", "codex-1") + b"{\n")
+    sweeper = Sweeper(a_store(), Memory(codex_home / "memory"))
+
+    found = sweeper.sweep(find_files(places_of(codex_home, {})))
+    [[name, lines]] = Sweep().after(found).broken_lines.items()
+
+    assert (found.files, found.refused, name.endswith("rollout-2.jsonl")) == (2, [], True)
+    assert lines == [of_codex("codex-2", "codex-1").count(b"\n") + 1]
 
 
 def test_what_was_imported_is_read_again_where_its_conversation_is_gone(codex_home):

@@ -179,6 +179,9 @@ def import_history(visit: Visit) -> HttpResponse:
     beside = [f"{known:,} stored before"] if known else []
     if passed_over := history.passed_over.total():
         beside.append(f"{counted(passed_over, 'line')} without a message skipped")
+    if broken := history.broken_lines:
+        numbers = ", ".join(map(str, broken[:20]))
+        beside.append(f"{counted(len(broken), 'broken line')} left out ({numbers}{', ...' if broken[20:] else ''})")
     done = f"{', '.join([stored, *beside])}."
     if len(found) == 1:
         return visit.redirect("transcript", done=done, conversation_id=found[0].conversation_id)
