@@ -314,6 +314,8 @@ def _shown(block: Block, turn: Turn, repairs: Repairs) -> dict[str, Any] | None:
             return _shown_attachment(block, turn, repairs)
         case Call():
             name = tool_name(block, _NAMES, turn.item_ids, repairs)
+            if _type_of(_block(block.part)).endswith(f"_{_CALL}"):
+                repairs.note(RepairKind.SERVER_CALL, turn.item_ids)
             return {"type": _CALL, "id": block.shown_id, "name": name, "input": _input(block, turn, repairs)}
         case Result():
             return _shown_result(block, turn, repairs)

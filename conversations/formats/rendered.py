@@ -38,6 +38,7 @@ class RepairKind(StrEnum):
     ATTACHMENT_AS_TEXT = "attachment_as_text"
     REPLACED_CHARACTERS = "replaced_characters"
     STRIPPED_END = "stripped_end"
+    SERVER_CALL = "server_call"
 
 
 _WHAT = {
@@ -55,6 +56,7 @@ _WHAT = {
     RepairKind.ATTACHMENT_AS_TEXT: "An attachment that the API does not accept here is named in the text.",
     RepairKind.REPLACED_CHARACTERS: "NUL characters and lone surrogates were replaced by U+FFFD.",
     RepairKind.STRIPPED_END: "White space at the very end was removed.",
+    RepairKind.SERVER_CALL: "A call that the vendor ran itself, such as a web search, became an ordinary call.",
 }
 
 

@@ -414,6 +414,18 @@ def test_an_image_is_shown_where_the_api_takes_one_and_named_where_not():
         assert repaired(context) == {RepairKind.ATTACHMENT_AS_TEXT: ("msg_2",)}
 
 
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_a_call_that_the_vendor_ran_itself_is_a_repair(kind):
+    call = {"type": kind, "id": "srvtoolu_1", "name": "web_search", "input": {"query": "boats"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    message = from_anthropic(of_blocks(call, found, {"type": "text", "text": "None."}, role="assistant"))
+
+    context = shown("anthropic", user("Which boats?"), message)
+
+    assert context.messages[1]["content"] == [{**call, "type": "tool_use"}]
+    assert repaired(context) == {RepairKind.SERVER_CALL: ("msg_2",)}
+
+
 def test_an_attachment_that_no_api_takes_is_named():
     film = NewPart(PartType.FILE, file_mime="video/mp4", file_url="file:///a.mp4", text_content="a boat")
 
