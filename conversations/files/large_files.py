@@ -168,8 +168,8 @@ class LargeFileService:
         """Return lines of a file as text, as many as fit into a response.
 
         Lines are counted from 1. `next_line` is the line to continue at, absent at the end. `is_cut` marks a line that
-        is longer than a response. Bytes that are not UTF-8 become replacement characters. Raises NotFound; NotFound
-        `erased`; Conflict `quarantined`; Unavailable if the storage fails.
+        is longer than a response, and `note` says if there is no such line. Bytes that are not UTF-8 become replacement
+        characters. Raises NotFound; NotFound `erased`; Conflict `quarantined`; Unavailable if the storage fails.
         """
         row = self._row(file_id)
         with open_stored(self.storage, row) as file, storing(f"The lines of {file_id} cannot be read"):

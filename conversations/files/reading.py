@@ -30,6 +30,7 @@ class FileText:
     text: str
     next_line: int | None
     is_cut: bool = False
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def file_text(file_id: str, file: File[Any], *, first_line: int, line_count: int
         text=b"".join(lines).decode("utf-8", "replace"),
         next_line=last_line + 1 if goes_on else None,
         is_cut=is_cut,
+        note=None if lines else f"The file has no line {first_line}.",
     )
 
 

@@ -157,7 +157,8 @@ def test_lines_come_as_text_and_say_where_to_go_on(files):
 
     assert (page.text, page.first_line, page.last_line, page.next_line) == ("line 998\nline 999\n", 998, 999, 1000)
     assert (rest.text, rest.next_line) == ("line 1000\n", None)
-    assert (beyond.text, beyond.next_line) == ("", None)
+    assert (beyond.text, beyond.next_line, beyond.note) == ("", None, "The file has no line 5000.")
+    assert (page.note, rest.note) == (None, None)
 
 
 def test_pages_of_lines_are_the_file_however_long_its_lines_are(files):
