@@ -102,7 +102,7 @@ class Quarantines(Scoped):
     def _withheld_text(self, id: str, conversation_id: int) -> QuarantinedText:
         if id.startswith("msg_"):
             [message] = messages_of([int(id.removeprefix("msg_"))])
-            return QuarantinedText(id, conversation_id, message.content, message=message)
+            return QuarantinedText(id, conversation_id, message.content, message=replace(message, quarantined=True))
         if id.startswith("sum_"):
             return QuarantinedText(id, conversation_id, text_of(id))
         files = replace(LargeFileService.from_settings(self.scope), with_quarantined=True)

@@ -102,7 +102,7 @@ def test_an_admin_reads_what_is_withheld_on_purpose(held):
 
     assert {reply.status for reply in read.values()} == {200}
     assert all(SECRET in read[id].body["text"] for id in (held.id, held.leaf, held.above))
-    assert read[held.id].body["message"]["author"] == AUTHOR
+    assert (read[held.id].body["message"]["author"], read[held.id].body["message"]["quarantined"]) == (AUTHOR, True)
     assert FILE in read[held.file_id].body["text"]
     assert SECRET in lcm("read-quarantined", held.id).out
     assert agent.get(f"items/{held.id}/quarantine/").status == 403

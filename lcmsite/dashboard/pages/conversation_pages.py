@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def message(visit: Visit, message_id: str) -> HttpResponse:
         # The message is readable, but one of its files is quarantined: show it without the files' texts.
         record = visit.call("lcm_message", message_id=message_id)
     if record.quarantined and visit.request.GET.get("quarantined") == "shown":
-        record = replace(visit.call("lcm_read_quarantined", id=record.id).message, quarantined=True)
+        record = visit.call("lcm_read_quarantined", id=record.id).message
     shown = [{"turn": turn} for turn in turns([record], most=None)]
     return visit.show("message.html", message=record, turns=shown, is_whole=True)
 
