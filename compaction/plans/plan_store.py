@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 from pydantic import TypeAdapter
 
@@ -135,6 +135,9 @@ class CompactionPlans:
             _wake(plan_id, BUSY_DELAY_SECONDS)
         except Conflict as refusal:
             waiting.update(refusal=refusal.code)
+        except (InterfaceError, OperationalError):
+            # Such as an outage: the plan stays queued, and the sweep wakes a worker again.
+            raise
         except Exception as failure:
             # Only the type of the error: its message may quote a stored text.
             waiting.update(refusal=type(failure).__name__)

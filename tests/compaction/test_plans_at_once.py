@@ -6,8 +6,10 @@ import time
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection, transaction
 
 from compaction.engine import CompactionEngine
+from compaction.plans import plan_store
 from compaction.plans.plan_store import CompactionPlans, PlanExecuted
 from compaction.summarizing.extractive.extractive_summarizer import ExtractiveSummarizer
 from compaction.summarizing.summarizer import SummaryDraft, SummaryRequest
@@ -90,3 +92,21 @@ def test_a_plan_that_failed_on_the_way_is_spent_and_its_run_says_how_far_it_came
     assert bool(made) == bool(place)
     assert len(made) + len(left) == plans.get_plan(plan_id=plan_id).step_count
     assert IntegrityChecker.from_settings().run(conversation_id=conversation_id).is_clean
+
+
+@pytest.mark.parametrize("failing", ["pg_terminate_backend(pg_backend_pid())", "pg_sleep(9)"])
+def test_a_queued_plan_that_meets_an_outage_stays_queued(committed_db, monkeypatch, failing):
+    def fail(_: object) -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 10")
+            cursor.execute(f"SELECT {failing}")
+
+    _, plan_id = a_planned_conversation()
+    plans = CompactionPlans.from_settings()
+    plans.request_execution(plan_id=plan_id)
+    with monkeypatch.context() as outage, pytest.raises(OperationalError):
+        outage.setattr(plan_store, "_require_unexecuted", fail)
+        plans.execute_queued(plan_id=plan_id)
+    plans.execute_queued(plan_id=plan_id)
+
+    assert plans.get_plan(plan_id=plan_id).run_id is not None
