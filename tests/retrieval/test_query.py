@@ -38,6 +38,7 @@ def test_every_clause_of_a_query_is_a_word_or_several_joined_by_or(text, expecte
     [
         ("docker -compose", ["compose"]),
         ('docker -"compose file"', ["compose file"]),
+        ("boats -<TODO>", ["<TODO>"]),
         ("git log --oneline", []),
         ("a -> b", []),
         ("x - y", []),

@@ -134,7 +134,12 @@ QUESTIONS = [
     ("διακομιστή", {48, 49}),
     ("🎉", {29}),
 ]
-WITHOUT = [("summary -loadSummary", {34, 35}), ("backup -bucket", {4, 6}), ("react -npm", {50})]
+WITHOUT = [
+    ("summary -loadSummary", {34, 35}),
+    ("backup -bucket", {4, 6}),
+    ("backup -<bucket>", {4, 6}),
+    ("react -npm", {50}),
+]
 ALONE = [
     ("密码", {38, 39}), ("日本語", {15}), ("東京", {40, 41}), ("결제", {42, 43}), ("만료되었습니다", {43}),
     ("遅延", {41}), ("エラーメッセージ", {15}), ("サーバー", {40}), ("kubernetes", set()),

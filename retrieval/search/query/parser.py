@@ -20,7 +20,7 @@ _UNSPACED_WORD = re.compile(rf"{UNSPACED.pattern}{{1,4}}|[\u30a0-\u30ff]+|[\uac0
 _QUOTES = str.maketrans("“”„«»", '"""""')
 # A quote opens a phrase only at the start of a word, and only if the phrase is closed, because 5" is a size.
 _TOKEN = re.compile(r'(?P<without>-)?"(?P<phrase>[^"]*)"|(?P<word>\S+)')
-_EXCLUDED_WORD = re.compile(r"-(?=[^\W_])")
+_EXCLUDED_WORD = re.compile(r"-(?=<?[^\W_])")
 _BLANK = re.compile(r"\s")
 _IDENTIFIER = re.compile(
     r"[^\W_][_/\\]+[^\W_]"  # a_b, a/b
