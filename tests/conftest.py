@@ -22,6 +22,7 @@ from django.test.utils import setup_databases, teardown_databases
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
+from conversations.files.exploration import subprocess_parsers
 from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import Location
 from tests.committed import committed_db  # noqa: F401
@@ -75,6 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.PASSWORD_HASHERS = ["tests.passwords.QuickHasher"]
     # Find static files on request: otherwise every test client would list all of them when it starts.
     settings.WHITENOISE_AUTOREFRESH = True
+    # As in tests/flows/own_settings.py, for other processes.
+    subprocess_parsers.SECONDS = 60
     if "PYTEST_XDIST_WORKER" not in os.environ:
         have_it_guarded()
     # A worker inherits the directory in its environment.

@@ -68,8 +68,10 @@ def patiently(ask: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def own_server(django_db_blocker: Any, settings: Any) -> Iterator[OwnServer]:
+def own_server(django_db_blocker: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
     """A server with LCM's tables and its files, on which this process works as well until the test ends."""
+    # After an outage nobody is woken for a while: not in the next test.
+    monkeypatch.setattr("conversations.work.queue._asleep_until", 0.0)
     data_dir = a_directory()
     server = OwnServer(EmbeddedPostgres(data_dir))
     settings.MEDIA_ROOT = data_dir / "files"

@@ -4,8 +4,12 @@ import json
 import os
 from dataclasses import replace
 
+from conversations.files.exploration import subprocess_parsers
 from lcmsite.settings import *  # noqa: F403
 from lcmsite.settings import DATABASES, DEPLOYMENT, LCM
+
+# The parsers of files are compiled when they are run first, on a machine that is busy with other tests.
+subprocess_parsers.SECONDS = 60
 
 _OWN = json.loads(os.environ["OWN_CONSTANTS"])
 

@@ -95,12 +95,12 @@ def test_a_run_that_reaches_its_deadline_keeps_what_it_has_and_the_next_goes_on(
     outcomes = []
 
     with Vendor(does.hangs) as vendor:
-        settings.LCM = asking(vendor, "chat", run_deadline_seconds=1, model_timeout_seconds=600, model_attempts=3)
+        settings.LCM = asking(vendor, "chat", run_deadline_seconds=2, model_timeout_seconds=600, model_attempts=3)
         started = time.monotonic()
         while not outcomes or outcomes[-1] is Outcome.STOPPED:
             outcomes.append(compacted(conversation).outcome)
 
-    assert time.monotonic() - started < len(outcomes) * (1 + GRACE_SECONDS)
+    assert time.monotonic() - started < len(outcomes) * (2 + GRACE_SECONDS)
     assert outcomes[0] is Outcome.STOPPED
     assert outcomes[-1] in (Outcome.COMPACTED, Outcome.NOTHING_TO_DO)
     assert len(vendor.requests) == settings.LCM["breaker_failures"]
