@@ -29,8 +29,10 @@ def schema() -> str:
         check=True,
     ).stdout
     _, *pieces = _OBJECT.split(dumped)
-    objects = zip(pieces[1::3], pieces[0::3], pieces[2::3], strict=True)
-    return "\n".join(f"-- {kind} {name}\n{_normal(kind, body)}" for kind, name, body in sorted(objects))
+    objects = sorted(zip(pieces[1::3], pieces[0::3], pieces[2::3], strict=True))
+    # pgvector is there once an embedder was set up.
+    found = [each for each in objects if f"{each[0]} {each[1]}" not in ("EXTENSION vector", "COMMENT EXTENSION vector")]
+    return "\n".join(f"-- {kind} {name}\n{_normal(kind, body)}" for kind, name, body in found)
 
 
 def _normal(kind: str, body: str) -> str:

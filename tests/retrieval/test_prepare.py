@@ -25,7 +25,6 @@ OF_EVERY_KIND = 'red "wooden boat" -sail -"a mast" src/getBoat.ts:42 数据库 c
 @pytest.fixture(autouse=True)
 def nothing_cached(monkeypatch):
     monkeypatch.setattr(preparing, "_lexed", {})
-    monkeypatch.setattr(preparing, "_counted", {})
     monkeypatch.setattr(preparing, "_SETTLED_SECONDS", 0)
 
 
