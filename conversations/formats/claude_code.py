@@ -4,8 +4,9 @@
 
 Claude Code writes one line for each block of an API response. Each line is a message here; rendering merges them again.
 A line with `isCompactSummary` has the text with which Claude Code replaced its context: it becomes a compaction part.
-Lines of other types, such as `progress`, hold no message. Texts that Claude Code wrote in the user's place, such as the
-output of a local command, are marked as synthetic: summaries do not quote them.
+Lines of other types are no messages: `progress` has none, `api-request-blob` a copy of what was sent to the API. Texts
+that Claude Code wrote in the user's place, such as the output of a local command, are marked as synthetic: summaries do
+not quote them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 _SIDE = "sidechain"
 # The metadata key of the part of a message whose content was a string.
 _STRING = "claude_code_string"
-_WRITTEN_BY_HOST = re.compile(r"\s*<(local-command-|command-(name|message)>)")
+_WRITTEN_BY_HOST = re.compile(r"\s*<(local-command-|command-(name|message)>|task-notification>)")
 _ARGUMENTS_OF_USER = re.compile(r"<command-args>\s*[^<\s]")
 _CONTINUED = "This session is being continued from a previous conversation"
 
@@ -113,7 +114,7 @@ def may_branch(line: Mapping[str, Any]) -> bool:
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
-    if not isinstance(line.get("message"), Mapping) or "role" not in line["message"]:
+    if not isinstance(line.get("message"), Mapping) or line["message"].get("role", "") != line["type"]:
         return None
     message, row = from_anthropic(line["message"]), line["message"]
     if line.get("isCompactSummary") is True:

@@ -316,6 +316,7 @@ def test_a_line_of_a_transcript_is_its_message_at_its_time(form, line):
         ("<local-command-stdout>Compacted</local-command-stdout>", {}, True),
         ("<command-name>/clear</command-name>\n<command-args></command-args>", {}, True),
         ("<command-name>/review</command-name>\n<command-args>the port</command-args>", {}, False),
+        ("<task-notification>\n<status>completed</status>\n</task-notification>", {}, True),
         ("What is <local-command-stdout>?", {}, False),
     ],
 )

@@ -68,6 +68,7 @@ def test_anything_else_is_no_message(row):
         (CLAUDE_CODE_LINE, CLAUDE_CODE, "7acd37a8", True),
         (CLAUDE_CODE_LINE | {"isSidechain": True, "agentId": "a28"}, CLAUDE_CODE, "7acd37a8:a28", True),
         (CLAUDE_CODE_LINE | {"isSidechain": True}, CLAUDE_CODE, "7acd37a8:sidechain", True),
+        (CLAUDE_CODE_LINE | {"type": "api-request-blob"}, CLAUDE_CODE, "7acd37a8", False),
         ({"type": "summary", "summary": "A release", "leafUuid": "af93"}, CLAUDE_CODE, "", False),
         (CODEX_LINE, CODEX, "", True),
         (CODEX_META, CODEX, "01997e76", False),
