@@ -8,14 +8,14 @@ import signal
 import subprocess
 from dataclasses import dataclass
 
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from compaction.models import CompactionJob
 from compaction.summarizing.extractive.clean_text import clean
 from compaction.types import JobState
 from conversations.types import Level
 from tests.compaction.vendor import Asked, chats, failing, good, resets, summary_of
-from tests.flows.processes import start_worker, stop, wait_until
+from tests.flows.processes import start_worker, stop
 from tests.flows.vendors import level_asked
 
 # Settings under which a conversation is under pressure soon and a run makes many small summaries.
@@ -100,11 +100,9 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         stop(self.running)
 
-    def kill_one_at_work(self) -> None:
-        """While there is work in somebody's hands."""
-        at_work = CompactionJob.objects.filter(state=JobState.LEASED, run_after__lte=timezone.now())
-        wait_until(at_work.exists, seconds=60, what="a worker is at work")
-        self.kill_one()
+    def is_one_at_work(self) -> bool:
+        """Whether a worker has a job in its hands."""
+        return CompactionJob.objects.filter(state=JobState.LEASED, run_after__lte=Now()).exists()
 
     def kill_one(self) -> None:
         """Without a farewell; another one takes its place."""
