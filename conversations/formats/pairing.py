@@ -45,12 +45,18 @@ class _Exchange:
         self.calls = turn.calls
         self.place = place
         self.results: list[tuple[Result, tuple[str, ...]] | None] = [None] * len(self.calls)
+        # By id, and for any id by None: the indexes of the calls that may be unanswered, the first one last.
+        self._open: dict[str | None, list[int]] = {None: [*reversed(range(len(self.calls)))]}
+        for number in self._open[None]:
+            if (call_id := self.calls[number].part.tool_call_id) is not None:
+                self._open.setdefault(call_id, []).append(number)
 
     def open_call(self, call_id: str | None) -> int | None:
         """Return the index of the first unanswered call with this id (None: any id)."""
-        open_calls = ((number, call) for number, call in enumerate(self.calls) if self.results[number] is None)
-        fitting = (number for number, call in open_calls if call_id in (None, call.part.tool_call_id))
-        return next(fitting, None)
+        numbers = self._open.get(call_id, [])
+        while numbers and self.results[numbers[-1]] is not None:
+            numbers.pop()
+        return numbers[-1] if numbers else None
 
 
 def paired(turns: Sequence[Turn], rule: IdRule, repairs: Repairs) -> list[Turn]:

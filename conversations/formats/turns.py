@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from conversations.content.flattening import flattened
@@ -118,14 +119,8 @@ def _split(item: Item, blocks: Sequence[Block]) -> list[Turn]:
     """Split an item into turns, in order: results are turns of the role tool."""
     if item.role is Role.TOOL:
         blocks = _as_results(blocks)
-    turns: list[Turn] = []
-    for block in blocks:
-        role = Role.TOOL if isinstance(block, Result) else item.role
-        if turns and turns[-1].role is role:
-            turns[-1] = turns[-1]._replace(blocks=(*turns[-1].blocks, block))
-        else:
-            turns.append(Turn(role, (block,), (item.id,), author=item.author))
-    return turns
+    by_role = groupby(blocks, lambda block: Role.TOOL if isinstance(block, Result) else item.role)
+    return [Turn(role, tuple(group), (item.id,), author=item.author) for role, group in by_role]
 
 
 def _blocks(item: Item, repairs: Repairs, thought_of: ThoughtOf | None) -> list[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -424,6 +425,20 @@ def test_a_call_that_the_vendor_ran_itself_is_a_repair(kind):
 
     assert context.messages[1]["content"] == [{**call, "type": "tool_use"}]
     assert repaired(context) == {RepairKind.SERVER_CALL: ("msg_2",)}
+
+
+def test_a_message_of_ten_thousand_calls_and_texts_is_rendered_in_linear_time(format):
+    calls = [part for n in range(10_000) for part in a_tool_call(f"call_{n}").parts]
+    results = [part for n in reversed(range(10_000)) for part in a_tool_result(f"call_{n}", f"file {n}").parts]
+    texts = [NewPart(PartType.TEXT, text_content=f"line {n}") for n in range(10_000)]
+    answer = NewMessage(Role.ASSISTANT, parts=(*texts, *calls))
+    items = items_of(user("Read all."), answer, NewMessage(Role.TOOL, parts=tuple(results)))
+
+    began = time.thread_time()
+    rendered = RENDERERS[MessageFormat(format)](items)
+
+    assert time.thread_time() - began < 5
+    assert json.dumps(rendered.messages).count("file ") == 10_000
 
 
 def test_an_attachment_that_no_api_takes_is_named():
