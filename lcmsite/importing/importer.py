@@ -65,8 +65,8 @@ class Importer:
     # By session: whether its host's plugin recorded it, and the plugin's keys by the keys in the file.
     _recorded: dict[str, bool] = field(default_factory=dict)
     _plugin_keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    # By session that is not stored: the sessions that wait for it as their parent. None if not read yet.
-    _waiting: dict[str, list[str]] | None = None
+    # Whether sessions were created since `_link_sessions` ran.
+    _has_new: bool = False
     # By session: the file in the journal of that session.
     _files: dict[str, _JournalFile] = field(default_factory=dict)
     # By session with a changed message: where that message is in the file.
@@ -85,6 +85,9 @@ class Importer:
         while batch := list(islice(entries, size)):
             with transaction.atomic():
                 self._write([each for entry in batch for each in self._as_recorded(entry)])
+            if self._has_new:
+                # After the commit: another process may import a parent or a child at the same time, and one sees both.
+                self._link_sessions()
         for session_id, keys in self._plugin_keys.items():
             conversation = self._found.get(session_id)
             if conversation is not None and conversation.created:
@@ -244,8 +247,7 @@ class Importer:
                 project=self.project or None,
                 metadata={_PARENT: parent} if is_waiting else None,
             )
-            if record.created:
-                self._adopt(session_id, waits_for=parent if is_waiting else "")
+            self._has_new = self._has_new or record.created
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
@@ -263,18 +265,16 @@ class Importer:
     def _sessions(self, **where: Any) -> QuerySet[Conversation]:
         return self.store.scope.narrow(Conversation.objects.filter(**where))
 
-    def _adopt(self, session_id: str, *, waits_for: str) -> None:
-        """Make a new session the parent of those that were imported before it."""
-        if self._waiting is None:
-            # Read once for each file: no index finds them, and a file may have thousands of sessions.
-            self._waiting = {}
-            waiting = self._sessions(parent=None, metadata__has_key=_PARENT).order_by("conversation_id")
-            for child, parent in waiting.values_list("session_id", KT(f"metadata__{_PARENT}")):
-                self._waiting.setdefault(parent, []).append(child)
-        elif waits_for:
-            self._waiting.setdefault(waits_for, []).append(session_id)
-        for child in self._waiting.pop(session_id, ()):
-            self._set_parent(child, session_id)
+    def _link_sessions(self) -> None:
+        """Make stored sessions the parents of those that were imported before them."""
+        self._has_new = False
+        # No index finds them, so they are read once for each batch: a file may have thousands of sessions.
+        waiting = self._sessions(parent=None, metadata__has_key=_PARENT).order_by("conversation_id")
+        parents = dict(waiting.values_list("session_id", KT(f"metadata__{_PARENT}")))
+        stored = set(self._sessions(session_id__in=set(parents.values())).values_list("session_id", flat=True))
+        for child, parent in parents.items():
+            if parent in stored:
+                self._set_parent(child, parent)
 
     def _place(self, record: ConversationRecord, entry: Entry, *, parent: str) -> None:
         """Set a conversation's project and parent, if it has none."""

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 
+import pytest
 from django.db import connection
 
 from conversations.models import Conversation, Message
@@ -17,6 +18,8 @@ from tests.conversations.appending import at_once
 from tests.factories import a_conversation, say
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
+
+CHILD = {"id": "codex-2", "parent_thread_id": "codex-1"}
 
 
 def test_what_a_plugin_stores_during_an_import_stays_in_the_context(committed_db, imported, monkeypatch):
@@ -56,6 +59,24 @@ def test_a_file_that_two_import_at_once_is_refused_to_neither(committed_db, impo
     imported("codex.jsonl", lines)
 
     assert Message.objects.count() == before + 1
+
+
+@pytest.mark.parametrize("first", ["codex-1", "codex-2"])
+def test_a_parent_and_its_child_that_are_imported_at_once_are_linked(committed_db, imported, monkeypatch, first):
+    sessions = {"codex-1": files.CODEX, "codex-2": [files.CODEX[0] | {"payload": CHILD}, *files.CODEX[1:]]}
+    [second] = sessions.keys() - {first}
+    write = importer.Importer._write
+
+    def write_with_the_other(self, batch):
+        write(self, batch)
+        # The first is not committed yet when the second is stored.
+        monkeypatch.setattr(importer.Importer, "_write", write)
+        at_once(lambda _: imported(f"{second}.jsonl", files.lines_of(sessions[second])), workers=1)
+
+    monkeypatch.setattr(importer.Importer, "_write", write_with_the_other)
+    imported(f"{first}.jsonl", files.lines_of(sessions[first]))
+
+    assert Conversation.objects.get(session_id="codex-2").parent.session_id == "codex-1"
 
 
 def test_a_watch_outlasts_an_outage_and_says_after_a_signal_what_it_stored(committed_db, codex_home, monkeypatch):
