@@ -94,7 +94,11 @@ def test_a_data_directory_that_cannot_be_written_is_named(up, data_dir, tmp_path
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.6])
 def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
-    program = "import sys; from lcmsite.cli import main; print(1, flush=True); sys.exit(main())"
+    # It says when it heeds the signal first.
+    program = (
+        "import signal, sys; from lcmsite.cli import main; heed = signal.signal; "
+        "signal.signal = lambda *given: (heed(*given), print(1, flush=True))[0]; sys.exit(main())"
+    )
     # As a terminal starts it: SIGINT is for it.
     running = subprocess.Popen(
         [sys.executable, "-c", program, "up", "--port", "0"],
