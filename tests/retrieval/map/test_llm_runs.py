@@ -333,8 +333,10 @@ def test_an_error_loses_no_answer_of_other_calls(operator, work, vendor, monkeyp
 
 def test_a_call_whose_item_another_worker_has_taken_over_counts_only_its_tokens(operator, work, vendor):
     def overtaken(asked):
-        MapItem.objects.update(leased_until="2020-01-01T00:00Z", run_after="2020-01-01T00:00Z")
-        claim_next(worker="other", lease_seconds=30)
+        # At one moment, as this worker would claim it, too.
+        with transaction.atomic():
+            MapItem.objects.update(leased_until="2020-01-01T00:00Z", run_after="2020-01-01T00:00Z")
+            claim_next(worker="other", lease_seconds=30)
         connection.close()
         labelling(asked)
 
