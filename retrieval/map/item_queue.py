@@ -85,6 +85,11 @@ class ItemLease(Lease[MapItem]):
         """Release the item without counting an attempt, because no call was made."""
         self.release(attempts=max(0, self.attempts - 1), error=self.row.last_error)
 
+    def count_late(self, usage: Usage) -> None:
+        """Add the tokens of a call to the item and its run, although the lease was lost."""
+        with self.recording(usage):
+            MapItem.objects.filter(pk=self.row.pk).update(**_added(usage))
+
     def give_up(self, kind: ItemErrorKind, error: str, *, actor: str, usage: Usage = NO_USAGE, **values: Any) -> None:
         """Give the item its final state `failed`."""
         with self.recording(usage):
@@ -113,7 +118,7 @@ class ItemLease(Lease[MapItem]):
             MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
             yield
             if usage != NO_USAGE:
-                count_spending(self.row.run_id, usage)
+                sql_update("count_spending", run_id=self.row.run_id, **vars(usage))
 
 
 def _added(usage: Usage) -> dict[str, Any]:
@@ -222,11 +227,6 @@ def resume_run(run_id: str, *, actor: str) -> None:
     sql_update("end_backoff", run_id=run_id)
     record_event(run, MapEventKind.RESUMED, actor=actor, details={"from": run.pause_reason})
     wake_workers()
-
-
-def count_spending(run_id: str, usage: Usage) -> None:
-    """Add the tokens of a call to its run, even if the answer came too late."""
-    sql_update("count_spending", run_id=run_id, **vars(usage))
 
 
 def sql_update(name: str, **values: Any) -> None:

@@ -43,7 +43,6 @@ from retrieval.map.item_queue import (
     STATEMENTS,
     ItemLease,
     claim_next,
-    count_spending,
     limit_waits,
     pause_run,
     resume_run,
@@ -208,7 +207,7 @@ class MapWorker:
                 self._record_failure(lease, result)
         except LeaseLost:
             logger.warning("lease_lost", work="MapItem", row=lease.row.pk)
-            count_spending(lease.row.run_id, result.usage)
+            lease.count_late(result.usage)
 
     def _record_reply(self, lease: ItemLease, reply: Reply) -> None:
         try:

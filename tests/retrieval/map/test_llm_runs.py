@@ -345,7 +345,9 @@ def test_a_call_whose_item_another_worker_has_taken_over_counts_only_its_tokens(
     work()
 
     [run] = operator.list_runs()
+    [item] = operator.list_items(run_id=run.run_id)
     assert (run.done, run.leased, run.spent_in > 0) == (0, 1, True)
+    assert (item.tokens_in, item.tokens_out) == (run.spent_in, run.spent_out)
 
 
 def test_leases_are_kept_while_the_output_of_another_run_is_written(operator, work, vendor, monkeypatch):
