@@ -20,7 +20,7 @@ from compaction.run import Run, abandon_runs, compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
-from conversations.errors import Invalid, NotFound
+from conversations.errors import ConversationBusy, Invalid, NotFound
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
@@ -82,8 +82,14 @@ class CompactionEngine:
         return [self.request(conversation_id=each) for each in skipped]
 
     def request_redo(self, *, conversation_id: int) -> JobRecord:
-        """Queue a redo of all degraded summaries, including those with rejected texts."""
-        return self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
+        """Queue a redo of all degraded summaries, including those with rejected texts.
+
+        Raises ConversationBusy, retryable, while a compaction of the conversation is queued.
+        """
+        job = self.request(conversation_id=conversation_id, reason=Reason.REDO_ALL)
+        if job.reason is not Reason.REDO_ALL:
+            raise ConversationBusy(f"Job {job.job_id}, a compaction, is queued: request the redo when it has ended.")
+        return job
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """Return one background compaction job and its runs; raises NotFound."""

@@ -14,7 +14,7 @@ from compaction.types import CompactionDecision, JobState, Outcome, Reason
 from conversations import sql
 from conversations.models import Conversation
 from conversations.work import queue
-from conversations.work.queue import Lease, WorkQueue
+from conversations.work.queue import BUSY_DELAY_SECONDS, Lease, WorkQueue
 
 # This statement runs at every append under pressure, so it writes nothing if a job is queued already.
 _REQUEST = sql.load("compaction/jobs.sql")["request_job"]
@@ -34,17 +34,21 @@ class JobLease(Lease[CompactionJob]):
     def release(self, *, attempts: int = 0, error: str = "", delay_seconds: float = 0.0) -> None:
         """Requeue the job, or finish it if the conversation has a queued one."""
         with transaction.atomic():
-            queued = CompactionJob.objects.select_for_update().filter(
+            waiting = CompactionJob.objects.select_for_update().filter(
                 conversation_id=self.row.conversation_id, state=JobState.QUEUED
             )
+            # A person's redo and a compaction are not merged: this row stays, and a queued compaction goes first.
+            is_redo = Q(reason=Reason.REDO_ALL)
+            queued = waiting.filter(is_redo if self.row.reason == Reason.REDO_ALL else ~is_redo)
             if not queued.exists():
+                for compaction in waiting.exclude(is_redo):
+                    wake(compaction.job_id, 0.0)
+                    delay_seconds = max(delay_seconds, BUSY_DELAY_SECONDS)
                 super().release(attempts=attempts, error=error, delay_seconds=delay_seconds)
                 return
             # The queued job takes over a person's request.
             if self.row.reason == Reason.MANUAL:
                 queued.update(reason=Reason.MANUAL)
-            elif self.row.reason == Reason.REDO_ALL:
-                queued.exclude(reason=Reason.MANUAL).update(reason=Reason.REDO_ALL)
             self.finish(last_error=error)
 
 

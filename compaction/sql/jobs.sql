@@ -1,7 +1,8 @@
 -- name: request_job
 -- Insert a job for a conversation, or return the queued one, whose reason may change to a more urgent one.
 -- A manual request has priority over automatic ones: it runs even without pressure. `threshold` (found by an append)
--- and `maintenance` (found by the sweep) rank equally. Both have priority over a redo, which the sweep requests again.
+-- and `maintenance` (found by the sweep) rank equally. Both have priority over a redo, which the sweep requests again,
+-- and a redo of all degraded summaries, which a person requests, does not replace them.
 WITH waiting AS (
     SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
 ), written AS (
@@ -13,7 +14,7 @@ WITH waiting AS (
            OR (reason IN ('threshold', 'maintenance') AND %(reason)s IN ('threshold', 'maintenance'))
     )
     ON CONFLICT (conversation_id) WHERE state = 'queued' DO UPDATE
-      SET reason = CASE WHEN excluded.reason IN ('manual', 'redo_all') OR compaction_jobs.reason = 'redo'
+      SET reason = CASE WHEN excluded.reason = 'manual' OR compaction_jobs.reason = 'redo'
                         THEN excluded.reason ELSE compaction_jobs.reason END
     RETURNING job_id, xmax = 0 AS is_new
 )

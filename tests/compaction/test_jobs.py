@@ -11,6 +11,7 @@ from compaction.engine import CompactionEngine
 from compaction.models import CompactionJob, CompactionRun
 from compaction.run import Run
 from compaction.types import JobState, Outcome, Reason
+from conversations.errors import ConversationBusy
 from conversations.models import Conversation, Summary
 from conversations.work.queue import Lease, LeaseLost
 from tests.factories import a_conversation, a_store, say
@@ -48,6 +49,35 @@ def test_wishes_for_one_conversation_fall_together_under_the_highest(wishes, rea
 
     assert [(job.job_id, job.reason) for job in CompactionJob.objects.all()] == [(asked.pop(), reason)]
     assert not asked
+
+
+@pytest.mark.parametrize("reason", [Reason.THRESHOLD, Reason.MAINTENANCE, Reason.MANUAL])
+def test_a_redo_replaces_no_queued_compaction_and_its_caller_is_told(engine, reason):
+    conversation_id = a_conversation("hello").conversation_id
+    jobs.request(conversation_id=conversation_id, reason=reason)
+
+    with pytest.raises(ConversationBusy):
+        engine().request_redo(conversation_id=conversation_id)
+    assert CompactionJob.objects.get().reason == reason
+
+    claim().finish()
+    assert engine().request_redo(conversation_id=conversation_id).reason is Reason.REDO_ALL
+
+
+@pytest.mark.parametrize(("at_work", "queued"), [(Reason.REDO_ALL, Reason.THRESHOLD), (Reason.MANUAL, Reason.REDO_ALL)])
+def test_an_unfinished_redo_and_a_compaction_are_both_kept_and_the_compaction_goes_first(at_work, queued, wake_ups):
+    conversation_id = a_conversation("hello").conversation_id
+    jobs.request(conversation_id=conversation_id, reason=at_work)
+    lease = claim()
+    jobs.request(conversation_id=conversation_id, reason=queued)
+    wake_ups.clear()
+
+    lease.release()
+
+    assert sorted(jobs.open_jobs().values_list("reason", flat=True)) == sorted([at_work, queued])
+    (first, delay), *later = wake_ups
+    assert (delay, later) == (0.0, [] if first == lease.row.job_id else [(lease.row.job_id, 2.0)])
+    assert claim(job_id=first).row.reason != Reason.REDO_ALL
 
 
 def test_a_job_can_be_watched_to_its_end_and_names_the_run_it_led_to(settings):
