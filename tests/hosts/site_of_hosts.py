@@ -69,7 +69,8 @@ def a_site() -> Iterator[HostSite]:
     running = subprocess.Popen(
         [sys.executable, "manage.py", "up"],
         cwd=PROJECT,
-        env=own_environment(**settings, LCM_WEB_WORKERS="1"),
+        # Not at the usual port of the gateway, which another site may have.
+        env=own_environment(**settings, LCM_GATEWAY_PORT="0", LCM_WEB_WORKERS="1"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -101,7 +101,7 @@ def test_ctrl_c_while_the_program_is_loaded_is_quiet(tmp_path, seconds):
     )
     # As a terminal starts it: SIGINT is for it.
     running = subprocess.Popen(
-        [sys.executable, "-c", program, "up", "--port", "0"],
+        [sys.executable, "-c", program, "up", "--port", "0", "--mcp-port", "0", "--gateway-port", "0"],
         cwd=PROJECT,
         env={"LCM_DATA_DIR": str(tmp_path)},
         stdout=subprocess.PIPE,
