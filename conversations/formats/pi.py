@@ -3,7 +3,8 @@
     {"type": "message", "timestamp", "message": {"role": "user" | "assistant" | "toolResult" | ..., "content"}}
 
 The first line, `session`, names the session. Lines of the types `custom_message`, `branch_summary` and `compaction`
-have text for the model, too. A `compaction` is a summary that replaced pi's context: it becomes a compaction part.
+have text for the model, too. A `compaction` is a summary that replaced pi's context: it becomes a compaction part. A
+message with `sections` is the system prompt, which newer versions write anew for each session: it is no message here.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
-    if line["type"] in _OTHERS:
+    if line["type"] in _OTHERS or line["type"] == _MESSAGE and "sections" in line[_MESSAGE]:
         return None
     if line["type"] == _COMPACTION:
         summary = Fields(line).text("summary")

@@ -69,7 +69,7 @@ def _of_opencode(row: Row) -> Iterator[tuple[str, Row]]:
 
 
 def _of_pi(line: Row) -> Iterator[tuple[str, Row]]:
-    if line["type"] != "message":
+    if line["type"] != "message" or line["message"]["role"] == "system":
         return
     message = line["message"]
     given = message.get("content")

@@ -225,7 +225,14 @@ def pi_line(id: str, parent: str | None, role: str, text: str) -> dict[str, Any]
 # The question is answered twice, with lines between that hold no message.
 PI = [
     {"type": "session", "version": 3, "id": "pi-1", "timestamp": ISO, "cwd": "/home/ada/boats"},
-    pi_line("a", None, "user", "Which port?"),
+    {
+        "type": "message",
+        "id": "p",
+        "parentId": None,
+        "timestamp": ISO,
+        "message": {"role": "system", "content": "", "sections": {"preamble": "You are pi."}, "timestamp": MOMENT},
+    },
+    pi_line("a", "p", "user", "Which port?"),
     pi_line("b", "a", "assistant", "It is 5432."),
     {"type": "usage", "id": "c", "parentId": "b", "timestamp": ISO, "usage": {"input": 1}},
     {"type": "context_edit", "id": "d", "parentId": "a", "timestamp": ISO, "edits": []},

@@ -23,7 +23,7 @@ CHILD = {"id": "codex-2", "parent_thread_id": "codex-1"}
 
 
 def test_what_a_plugin_stores_during_an_import_stays_in_the_context(committed_db, imported, monkeypatch):
-    lines = [*files.PI[:3], files.pi_line("f", "b", "user", "Why?")]
+    lines = [*files.PI[:4], files.pi_line("f", "b", "user", "Why?")]
     *begun, new = (message for line in lines for message in plugin_messages("pi", line))
     session = a_conversation(session_id="pi:pi-1", project="boats").conversation_id
     say(session, *begun)

@@ -210,10 +210,14 @@ export default function (pi: any) {
     return Math.max(2_000, window - Math.min(ctx.model?.maxTokens || 16_000, window / 4) - Math.min(OVERHEAD, window / 4));
   }
 
-  /** The messages of the branch, including those before a compaction; then those that pi has not stored yet. */
+  /**
+   * The messages of the branch, including those before a compaction; then those that pi has not stored yet. Without
+   * pi's system prompt, which newer versions store as a message.
+   */
   function pathOf(ctx: any, given: Row[]): Row[] {
     const entries: Row[] = ctx.sessionManager.getBranch();
-    const path: Row[] = entries.filter((entry) => entry.type === "message" && entry.message).map((entry) => entry.message);
+    const messages: Row[] = entries.filter((entry) => entry.type === "message" && entry.message).map((entry) => entry.message);
+    const path = messages.filter((message) => message.role !== "system");
     const keys = new Set(path.map(keyOf));
     const isOwn = (message: Row) => ["user", "assistant", "toolResult"].includes(message.role) && !keys.has(keyOf(message));
     return [...path, ...given.filter(isOwn)];
