@@ -26,6 +26,7 @@ from conversations.formats.foreign_rows import (
     split_remainder,
     timestamp_of,
     with_remainder,
+    with_synthetic,
 )
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 
@@ -143,12 +144,9 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
 def _marked(message: NewMessage, *, is_meta: bool) -> NewMessage:
     """Mark the texts of a user's message that Claude Code wrote as synthetic."""
     string = NewPart(PartType.TEXT, text_content=message.content, metadata={_STRING: True})
-    parts = message.parts or (string,)
-    is_added = [part.part_type is PartType.TEXT and (is_meta or _is_added(part.text_content or "")) for part in parts]
-    if not any(is_added):
-        return message
-    marked = (replace(part, is_synthetic=True) if added else part for part, added in zip(parts, is_added, strict=True))
-    return replace(message, parts=tuple(marked))
+    in_parts = replace(message, parts=message.parts or (string,))
+    marked = with_synthetic(in_parts, lambda text: is_meta or _is_added(text))
+    return message if marked is in_parts else marked
 
 
 def _is_added(text: str) -> bool:

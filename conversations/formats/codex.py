@@ -5,12 +5,15 @@
 The first line, `session_meta`, names the session. A `compacted` line has the text with which Codex replaced its own
 context. Lines of other types, such as `event_msg`, repeat items or hold no message.
 
+Texts that Codex wrote in the user's place, such as its environment, are marked as synthetic.
+
 The output of a command may come wrapped, as the text `{"output": ..., "metadata": {"exit_code": ...}}`. Then the result
 is the output alone, and an error if the command failed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,6 +25,7 @@ from conversations.formats.foreign_rows import (
     split_remainder,
     timestamp_of,
     with_remainder,
+    with_synthetic,
 )
 from conversations.formats.openai_chat import parsed, unparsed
 from conversations.formats.openai_responses import RESULT, from_openai_responses, to_openai_responses
@@ -31,6 +35,7 @@ NOTE = "codex"
 # Metadata on a result that came wrapped: the object around it, and its JSON style.
 _WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
+_WRITTEN_BY_HOST = re.compile(r"\s*(<(environment_context|user_instructions)>|# AGENTS\.md instructions )")
 
 
 def is_line(row: Mapping[str, Any]) -> bool:
@@ -62,6 +67,8 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
         message = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.COMPACTION, text_content=summary),))
     elif line["type"] == _ITEM:
         message = _from_item(line["payload"])
+        if message.role is Role.USER:
+            message = with_synthetic(message, lambda text: bool(_WRITTEN_BY_HOST.match(text)))
     else:
         return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))

@@ -47,6 +47,17 @@ def as_it_came(record: MessageRecord) -> MessageRecord:
     return replace(record, parts=tuple(part for part in record.parts if not is_bookkeeping(part)))
 
 
+def with_synthetic(message: NewMessage, is_added: Callable[[str], bool]) -> NewMessage:
+    """Mark texts that a program wrote in the user's place as synthetic."""
+    marked = tuple(
+        replace(part, is_synthetic=True)
+        if part.part_type is PartType.TEXT and is_added(part.text_content or "")
+        else part
+        for part in message.parts
+    )
+    return message if marked == message.parts else replace(message, parts=marked)
+
+
 @dataclass(frozen=True)
 class Fields:
     """The fields of an object in a row; ValueError names the field that is wrong."""

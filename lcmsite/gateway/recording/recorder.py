@@ -19,11 +19,12 @@ from django.db import connection, transaction
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from conversations.errors import Invalid
+from conversations.formats.foreign_rows import with_synthetic
 from conversations.models import Conversation
 from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.store.read import seqs_of_keys
-from conversations.types import NewMessage, NewPart, PartType, Role
+from conversations.types import NewMessage, Role
 from lcmsite.gateway.recording.exchange import Exchange, Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, LOOKUPS, SIDE, ExchangeJournal
 from lcmsite.gateway.recording.item_references import with_referenced_items
@@ -306,7 +307,8 @@ class Recorder:
         seqs: dict[int, int] = {}
         for start in range(0, len(new), MOST_AT_ONCE):
             batch = new[start : start + MOST_AT_ONCE]
-            drafts = [replace(_mark_injected(message.message), idempotency_key=key) for message, key in batch]
+            marked = ((with_synthetic(message.message, _is_injected), key) for message, key in batch)
+            drafts = [replace(message, idempotency_key=key) for message, key in marked]
             try:
                 with transaction.atomic():
                     result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
@@ -354,17 +356,9 @@ def parse_body(body: bytes) -> Row:
     return found
 
 
-def _mark_injected(message: NewMessage) -> NewMessage:
-    """Mark the parts that the host injected as synthetic."""
-    if not any(_is_injected(part) for part in message.parts):
-        return message
-    parts = tuple(replace(part, is_synthetic=True) if _is_injected(part) else part for part in message.parts)
-    return replace(message, parts=parts)
-
-
-def _is_injected(part: NewPart) -> bool:
-    text = part.text_content
-    return part.part_type is PartType.TEXT and bool(text) and not without_injected(text or "")
+def _is_injected(text: str) -> bool:
+    """Whether a text has nothing but what the host injected."""
+    return bool(text) and not without_injected(text)
 
 
 def _with_facts(message: NewMessage, answer: ReadAnswer) -> NewMessage:

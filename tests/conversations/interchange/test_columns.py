@@ -332,6 +332,25 @@ def test_a_text_that_claude_code_wrote_for_the_user_is_synthetic(text, more, is_
 
 
 @pytest.mark.parametrize(
+    ("role", "text", "is_added"),
+    [
+        ("user", "<environment_context>\n  <cwd>/home/ada/boats</cwd>\n</environment_context>", True),
+        ("user", "# AGENTS.md instructions for /home/ada/boats\n\nBe brief.", True),
+        ("user", "What is <environment_context>?", False),
+        ("assistant", "<environment_context> names the directory.", False),
+    ],
+)
+def test_a_text_that_codex_wrote_for_the_user_is_synthetic(role, text, is_added):
+    kind = "output_text" if role == "assistant" else "input_text"
+    line = of_codex(type="message", role=role, content=[{"type": kind, "text": text}])
+
+    [part] = READ["codex"](line).parts
+
+    assert (part.text_content, bool(part.is_synthetic)) == (text, is_added)
+    assert comes_back("codex", line)
+
+
+@pytest.mark.parametrize(
     ("line", "content"),
     [
         (of_pi(role="bashExecution", command="ls", output="a.py", exitCode=0), "ls\na.py"),
