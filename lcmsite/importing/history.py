@@ -201,7 +201,7 @@ class History:
                 # The program that writes the file ends each line with a newline.
                 if place and not line.endswith(b"\n") and line.lstrip().startswith(b"{"):
                     self.passed_over[UNFINISHED] += 1
-                elif is_transcript:
+                elif is_transcript and _is_broken(line):
                     self.broken_lines.append(number)
                 else:
                     raise
@@ -381,6 +381,17 @@ class History:
     def _malformed(self, where: str, sentence: str) -> Invalid:
         known = "" if self._is_known else f" {KNOWN_FORMATS}"
         return Invalid(f"{self.path.name}{', ' if where else ''}{where}: {sentence}{known}", code="malformed_history")
+
+
+def _is_broken(line: bytes) -> bool:
+    """Whether a line is no JSON at all, and not JSON that LCM refuses."""
+    try:
+        json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return True
+    except (RecursionError, ValueError):
+        return False
+    return False
 
 
 def _key(session_id: str, where: str, row: Any) -> str:

@@ -192,3 +192,12 @@ def test_a_last_line_that_was_broken_is_imported_when_it_is_whole(imported):
         (1, [2]),
         (1, []),
     ]
+
+
+@pytest.mark.parametrize("line", [b'{"type": NaN}\n', b'{"a": 1, "a": 2}\n', b"[" * 100_000 + b"]" * 100_000 + b"\n"])
+def test_a_line_of_a_transcript_that_is_json_but_cannot_be_stored_refuses_the_file(refused, line):
+    name, content = files.FILES["Claude Code"]
+
+    code, detail = refused(name, content + line)
+
+    assert code == "malformed_history" and "line 3" in detail
