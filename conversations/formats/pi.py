@@ -4,7 +4,7 @@
 
 The first line, `session`, names the session. Lines of the types `custom_message`, `branch_summary` and `compaction`
 have text for the model, too. A `compaction` is a summary that replaced pi's context: it becomes a compaction part. A
-message with `sections` is the system prompt, which newer versions write anew for each session: it is no message here.
+system message without `content` holds sections of pi's prompt, or a change of its tools: it is no message here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
-    if line["type"] in _OTHERS or line["type"] == _MESSAGE and "sections" in line[_MESSAGE]:
+    if line["type"] in _OTHERS or line["type"] == _MESSAGE and _is_prompt(line[_MESSAGE]):
         return None
     if line["type"] == _COMPACTION:
         summary = Fields(line).text("summary")
@@ -75,6 +75,10 @@ def from_pi(line: Mapping[str, Any]) -> NewMessage | None:
         message = _message(Fields(line[_MESSAGE] if line["type"] == _MESSAGE else line))
     message = replace(message, created_at=Fields(line).moment("timestamp"))
     return with_remainder(message, NOTE, line, _plain(message))
+
+
+def _is_prompt(message: Mapping[str, Any]) -> bool:
+    return message.get("role") == "system" and not message.get("content")
 
 
 def to_pi(record: MessageRecord) -> dict[str, Any]:

@@ -189,7 +189,7 @@ export default function (pi: any) {
     for (const item of context.items ?? []) {
       const own = item.kind === "message" ? bySeq.get(item.first_seq) : undefined;
       if (own) chosen.push(own);
-      else chosen.push({ role: "user", content: [{ type: "text", text: item.text }], timestamp: given[0].timestamp });
+      else if (item.text) chosen.push({ role: "user", content: [{ type: "text", text: item.text }], timestamp: given[0].timestamp });
     }
     const calls = new Set(chosen.flatMap((each) => (Array.isArray(each.content) ? each.content : [])).filter((block) => block.type === "toolCall").map((block) => block.id));
     const whole = chosen.filter((each) => each.role !== "toolResult" || calls.has(each.toolCallId));

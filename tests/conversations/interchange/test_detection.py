@@ -75,6 +75,7 @@ def test_anything_else_is_no_message(row):
         ({"timestamp": AT, "type": "compacted", "payload": {"message": "So far."}}, CODEX, "", True),
         (PI_LINE, PI, "", True),
         (PI_META, PI, "d703a1a9", False),
+        (of_pi(role="system", content="", toolsAdded=[]), PI, "", False),
         ({"type": "custom_message", "timestamp": AT, "content": "Mind the gap."}, PI, "", True),
     ],
 )
