@@ -35,7 +35,9 @@ NOTE = "codex"
 # Metadata on a result that came wrapped: the object around it, and its JSON style.
 _WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
-_WRITTEN_BY_HOST = re.compile(r"\s*(<(environment_context|user_instructions)>|# AGENTS\.md instructions )")
+_WRITTEN_BY_HOST = re.compile(
+    r"\s*(<(environment_context|user_instructions)>|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>)"
+)
 
 
 def is_line(row: Mapping[str, Any]) -> bool:

@@ -335,7 +335,8 @@ def test_a_text_that_claude_code_wrote_for_the_user_is_synthetic(text, more, is_
     ("role", "text", "is_added"),
     [
         ("user", "<environment_context>\n  <cwd>/home/ada/boats</cwd>\n</environment_context>", True),
-        ("user", "# AGENTS.md instructions for /home/ada/boats\n\nBe brief.", True),
+        ("user", "# AGENTS.md instructions for /boats\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>", True),
+        ("user", "# AGENTS.md instructions are too long:\n\nShorten them.", False),
         ("user", "What is <environment_context>?", False),
         ("assistant", "<environment_context> names the directory.", False),
     ],
