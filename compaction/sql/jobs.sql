@@ -2,7 +2,8 @@
 -- Insert a job for a conversation, or return the queued one, whose reason may change to a more urgent one.
 -- A manual request has priority over automatic ones: it runs even without pressure. `threshold` (found by an append)
 -- and `maintenance` (found by the sweep) rank equally. Both have priority over a redo, which the sweep requests again,
--- and a redo of all degraded summaries, which a person requests, does not replace them.
+-- and a redo of all degraded summaries, which a person requests, does not replace them. A manual request replaces a
+-- queued redo of either kind: it cannot be refused, as hosts depend on it.
 WITH waiting AS (
     SELECT job_id, reason FROM compaction_jobs WHERE conversation_id = %(conversation_id)s AND state = 'queued'
 ), written AS (

@@ -90,6 +90,7 @@ def blow(storm: Storm, *, workers: Workers, server: OwnServer) -> None:
     kills = [storm.seconds * (n + 0.5) / storm.kills for n in range(storm.kills)]
     restarts = [storm.seconds / 2]
     while (passed := time.monotonic() - begun) < storm.seconds or kills or restarts:
+        assert passed < storm.seconds + 300, "no worker is at work"
         close_old_connections()
         if kills and passed >= kills[0] and patiently(workers.is_one_at_work):
             kills.pop(0)
