@@ -326,8 +326,8 @@ def test_where_a_model_does_not_answer_there_are_excerpts_and_the_reason(
     assert "5433" in found.excerpts[0].text
     assert len(vendor.requests) <= calls
     # On a busy machine, the time may be over before the first.
-    told = any("last turn" in asked.user for asked in vendor.requests[-1:])
-    assert told == (ending is Ending.OUT_OF_TURNS)
+    is_last = any("last turn" in asked.user for asked in vendor.requests[-1:])
+    assert is_last == (ending is Ending.OUT_OF_TURNS)
 
 
 def test_a_grant_that_is_revoked_meanwhile_ends_the_work_without_a_word(history, vendor):
