@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import time
@@ -434,14 +435,17 @@ def test_the_time_to_render_a_message_grows_with_its_calls_and_texts(format):
         texts = [NewPart(PartType.TEXT, text_content=f"line {n}") for n in range(count)]
         answer = NewMessage(Role.ASSISTANT, parts=(*texts, *calls))
         items = items_of(user("Read all."), answer, NewMessage(Role.TOOL, parts=tuple(results)))
+        # What the collector takes depends on what other tests have left.
+        gc.disable()
         began = time.thread_time()
         rendered = RENDERERS[MessageFormat(format)](items)
         taken = time.thread_time() - began
+        gc.enable()
         assert json.dumps(rendered.messages).count("file ") == count
         return taken
 
     # Four times as many take four times as long, and not sixteen times.
-    assert seconds(8000) < 9 * min(seconds(2000) for _ in range(3))
+    assert min(seconds(8000) for _ in range(2)) < 9 * min(seconds(2000) for _ in range(3))
 
 
 def test_an_attachment_that_no_api_takes_is_named():
