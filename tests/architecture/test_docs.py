@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,8 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]*)\)")
 _COMMENT = re.compile(r"(?:^|\s)#\s.*$", re.M)
 _ENDS = ";|&()\n"
+# The programs that `make` runs with ARGS.
+MEASUREMENTS = {"bench": "tests.benchmarks", "eval": "tests.evaluation"}
 # What may stand before a program's name and runs it.
 _RUNNERS = {"$", "exec", "--", "sudo"}
 
@@ -144,6 +148,22 @@ def test_every_command_that_is_named_exists_and_every_call_that_is_shown_would_b
     assert {name for name in named if name.replace("-", "").isalpha()} <= targets()
     assert [words for piece in inline for words in verbs_in(piece) if not is_known(words)] == []
     assert [fault for block in blocks for words in calls(block, "lcm") for fault in faults_in(words)] == []
+
+
+@of_each_document
+def test_every_measurement_that_is_shown_would_begin(document: Path):
+    text = document.read_text()
+    shown = [call for piece in (*code_blocks(text), *inline_code(text)) for call in calls(piece, "make")]
+    refused = []
+    for target, *arguments in filter(None, shown):
+        if target in MEASUREMENTS and arguments:
+            given = shlex.split(arguments[0].removeprefix("ARGS="))
+            # It parses what comes before `--help`, and measures nothing.
+            command = [sys.executable, "-m", MEASUREMENTS[target], *given, "--help"]
+            result = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60)
+            refused += [result.stderr] if result.returncode else []
+
+    assert refused == []
 
 
 def verbs_in(piece: str) -> Iterator[list[str]]:
