@@ -12,11 +12,20 @@ from pathlib import Path
 import pytest
 
 from conversations.errors import Invalid
+from lcmsite.api.openapi import DOWNLOAD, LEDGER
+from lcmsite.catalogue.operations import CATALOGUE
 from lcmsite.cli.program import MANAGEMENT, parser_of, verbs
+from lcmsite.environment import variables
 from lcmsite.ops.documents import PROJECT, README, generated_documents
 
 DOCUMENTS = sorted([README, *PROJECT.glob("[a-z]*/README.md"), *PROJECT.glob("docs/*.md")])
 of_each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
+# docs/upgrade.md names what is gone.
+of_each_document_of_today = pytest.mark.parametrize(
+    "document",
+    [each for each in DOCUMENTS if each.name != "upgrade.md"],
+    ids=lambda path: str(path.relative_to(PROJECT)),
+)
 
 _PATH = re.compile(
     r"`((?:conversations|compaction|retrieval|integrity|lcmsite|tests|templates|docs)/[\w/.-]+\.\w+|[\w/-]+\.(?:py|sql))`"
@@ -27,6 +36,9 @@ _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 _INDENTED = re.compile(r"(?:^(?: {4}.*)?\n)+", re.M)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)\s]*)\)")
+_SETTING = re.compile(r"\bLCM_[A-Z0-9]+(?:_[A-Z0-9]+)*\b")
+# A verb, a path (`.../` is short for that of a conversation), and params in a query or in an object.
+_REQUEST = re.compile(r"\b(GET|POST|PUT) (?:/api/v1/)?((?:\.\.\./|[\w-]+/)[\w/{}.-]*)(?:\?(\S*)| ({.*}))?")
 _COMMENT = re.compile(r"(?:^|\s)#\s.*$", re.M)
 _ENDS = ";|&()\n"
 # The programs that `make` runs with ARGS.
@@ -109,8 +121,6 @@ def test_what_is_made_from_the_code_is_what_would_be_made_now(document: str):
 
 
 def test_every_operation_is_in_the_reference_once():
-    from lcmsite.catalogue.operations import CATALOGUE
-
     headings = re.findall(r"^### lcm (.+)$", (PROJECT / "docs" / "reference.md").read_text(), re.M)
 
     assert sorted(headings) == sorted(operation.command for operation in CATALOGUE)
@@ -148,6 +158,35 @@ def test_every_command_that_is_named_exists_and_every_call_that_is_shown_would_b
     assert {name for name in named if name.replace("-", "").isalpha()} <= targets()
     assert [words for piece in inline for words in verbs_in(piece) if not is_known(words)] == []
     assert [fault for block in blocks for words in calls(block, "lcm") for fault in faults_in(words)] == []
+
+
+@of_each_document_of_today
+def test_every_setting_that_is_named_exists(document: Path):
+    of_plugins = {name for file in PROJECT.glob("clients/**/lcm.*s") for name in _SETTING.findall(file.read_text())}
+    files_of_secrets = {f"{name}_FILE" for name, variable in variables().items() if variable.is_secret}
+
+    assert set(_SETTING.findall(document.read_text())) <= variables().keys() | files_of_secrets | of_plugins
+
+
+@of_each_document_of_today
+def test_every_request_that_is_named_has_an_operation_that_takes_its_params(document: Path):
+    text = document.read_text()
+
+    assert [match[0] for piece in (*code_blocks(text), *inline_code(text)) for match in misunderstood_in(piece)] == []
+
+
+def misunderstood_in(piece: str) -> Iterator[re.Match[str]]:
+    known = [(each.verb, path, each.params.model_fields.keys()) for each in CATALOGUE for path in each.paths]
+    known += [("GET", DOWNLOAD, ()), ("GET", LEDGER, ())]
+    for match in _REQUEST.finditer(piece):
+        verb, path, query, body = match.groups()
+        path = re.sub(r"^\.\.\./", "conversations/7/", path)
+        named = set(re.findall(r"(?:^|&)(\w+)=", query or "")) | set(re.findall(r'"(\w+)"(?=[:,}])', body or ""))
+        if not any(
+            verb == known_verb and re.fullmatch(re.sub(r"{\w+}", "[^/]+", known_path), path) and named <= {*params}
+            for known_verb, known_path, params in known
+        ):
+            yield match
 
 
 @of_each_document
