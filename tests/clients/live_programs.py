@@ -161,6 +161,7 @@ class ClaudeCode(AgentOfLines):
                 ANTHROPIC_API_KEY="x",
                 DISABLE_TELEMETRY="1",
                 DISABLE_AUTOUPDATER="1",
+                CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS="1",
                 **({"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"} if self.is_quiet else {}),
                 **self.environment,
             ),
@@ -168,31 +169,43 @@ class ClaudeCode(AgentOfLines):
         )  # fmt: skip
 
     def begin(self, text: str) -> None:
-        assert self.lines is not None
         content = [{"type": "text", "text": text}]
-        self.lines.write({"type": "user", "message": {"role": "user", "content": content}})
+        self._write({"type": "user", "message": {"role": "user", "content": content}})
+        if not self.is_quiet and not self.answers:
+            # As an editor does, which shows it.
+            self._control("title", subtype="generate_session_title", description=text, persist=False)
 
     def finish(self) -> str:
+        """Wait until nothing is done any more; subagents may report after the end of the turn."""
         assert self.lines is not None
-        newest = ""
+        newest = words = ""
         while True:
-            event = self.lines.until(lambda event: event["type"] in ("assistant", "result"))
-            if event["type"] == "result":
+            event = self.lines.until(lambda event: event["type"] in ("assistant", "result", "system"))
+            if event.get("subtype") == "session_state_changed" and event["state"] == "idle":
                 break
-            if not event.get("parent_tool_use_id"):
+            if event["type"] == "assistant" and not event.get("parent_tool_use_id"):
                 newest = event["uuid"]
+            # Others are of turns that a report began.
+            if event["type"] == "result" and "origin" not in event:
+                words = str(event.get("result", ""))
         self.session = event["session_id"]
         self.answers.append(newest)
-        return str(event.get("result", ""))
+        return words
 
     def interrupt(self) -> None:
-        assert self.lines is not None
-        self.lines.write({"type": "control_request", "request_id": "stop", "request": {"subtype": "interrupt"}})
+        self._control("stop", subtype="interrupt")
 
     def take_back(self) -> None:
         self.end()
         del self.answers[-1]
         self.start(until=self.answers[-1])
+
+    def _control(self, name: str, **request: object) -> None:
+        self._write({"type": "control_request", "request_id": name, "request": request})
+
+    def _write(self, event: Event) -> None:
+        assert self.lines is not None
+        self.lines.write(event)
 
 
 @dataclass

@@ -20,6 +20,8 @@ from tests.lcmsite.gateway.agents.conftest import Lcm
 LONGEST_RESULT = 200_000
 # Each would compact by itself long before the last turn, but in a window that the whole history fills.
 OWN_WINDOW = 60_000
+# pi counts a long result before it sends it.
+WINDOW_OF_PI = 100_000
 CLAUDE_TOOLS = "Bash,Read,Edit,Write,Agent"
 CLAUDE_GREP = "mcp__lcm__lcm_grep"
 CODEX_AGENTS = "multi_agent_v1"
@@ -139,7 +141,7 @@ def hands_of_pi(home: Path) -> Hands:
 
 def pi(lcm: Lcm, home: Path, headers: dict[str, str], is_assembled: bool) -> Pi:
     agent = Pi(home, f"{lcm.before.url}/v1", headers, {"LCM_MCP_URL": lcm.mcp_url, "LCM_TOKEN": lcm.key})
-    agent.window = OWN_WINDOW if is_assembled else agent.window
+    agent.window = WINDOW_OF_PI if is_assembled else agent.window
     return agent
 
 

@@ -20,7 +20,8 @@ def _adapter(surface: Surface) -> TypeAdapter[Any]:
     # Not imported above: the SDKs take longer to load than most tests to run.
     match surface:
         case Surface.MESSAGES:
-            from anthropic.types.message_create_params import MessageCreateParams as Request
+            # Agents send what is in beta; these types know it, and all else.
+            from anthropic.types.beta.message_create_params import MessageCreateParams as Request
         case Surface.CHAT:
             from openai.types.chat.completion_create_params import CompletionCreateParams as Request
         case Surface.RESPONSES:
