@@ -72,8 +72,7 @@ class Connection(HttpToolsProtocol):
         if self.is_within_headers and not self.has_begun:
             self.header_bytes += len(data)
             if self.header_bytes > MOST_HEADER_BYTES:
-                CLIENT_LIMITS.labels("headers_too_large").inc()
-                self._refuse(HeadersTooLarge("The headers of the request are too large."))
+                self._refuse_headers()
         elif self.cycle is not None and not self.cycle.response_complete:
             # A request is being handled.
             self._stop_headers_timer()
@@ -92,6 +91,11 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.is_within_headers = False
         self.idle_connections.pop(self, None)
+        # Exact: `data_received` does not count the chunk in which they begin.
+        self.header_bytes = sum(len(name) + len(value) for name, value in self.headers)
+        if self.header_bytes > MOST_HEADER_BYTES:
+            # The parser then calls `send_400_response`.
+            raise ValueError
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -103,6 +107,8 @@ class Connection(HttpToolsProtocol):
         """Refuse a request that the parser cannot read, in the JSON form of all errors."""
         if len(getattr(self, "url", b"")) > MOST_ADDRESS_BYTES:
             self._refuse(AddressTooLong(f"The address of the request has more than {MOST_ADDRESS_BYTES:,} bytes."))
+        elif self.header_bytes > MOST_HEADER_BYTES:
+            self._refuse_headers()
         else:
             self._refuse(Invalid("This is not a valid HTTP request."))
 
@@ -147,6 +153,10 @@ class Connection(HttpToolsProtocol):
         # Reset the connection: otherwise the kernel keeps the rest of the response until the client reads it.
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.transport.abort()
+
+    def _refuse_headers(self) -> None:
+        CLIENT_LIMITS.labels("headers_too_large").inc()
+        self._refuse(HeadersTooLarge("The headers of the request are too large."))
 
     def _refuse(self, error: LcmError) -> None:
         problem = problem_of(error)

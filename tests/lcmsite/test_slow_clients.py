@@ -181,10 +181,12 @@ def test_headers_without_an_end_are_refused(running):
         (b"GET /api/v1/matches/?query=" + b"a" * 70_000 + b" HTTP/1.1", 414, "address_too_long"),
         (b"GET /api/v1/matches/?query=" + b"a" * 60_000 + b" HTTP/1.1", 401, "unauthenticated"),
         (b"NOT HTTP", 400, "invalid"),
+        (b"GET /api/v1/matches/ HTTP/1.1\r\nX-A: " + b"a" * 70_000, 431, "headers_too_large"),
+        (b"GET /api/v1/matches/ HTTP/1.1\r\nX-A: " + b"a" * 60_000, 401, "unauthenticated"),
     ],
-    ids=["too long", "long", "not HTTP"],
+    ids=["too long", "long", "not HTTP", "headers too large", "large headers"],
 )
-def test_an_address_that_is_too_long_and_what_is_not_http_are_refused_as_json(running, request_line, status, code):
+def test_a_long_address_or_header_and_what_is_not_http_are_refused_as_json(running, request_line, status, code):
     with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
         connection.sendall(request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
