@@ -68,7 +68,7 @@ bench: $(INSTALLED) ## measure speed, as a ratio to the same work in plain SQL
 eval: $(INSTALLED) ## measure token reduction, losslessness, and the quality of summaries and retrieval, on ../shared/data
 	$(BIN)/python -m tests.evaluation $(ARGS)
 
-docs: $(INSTALLED) ## write docs/reference.md and README's table of settings from the code
+docs: $(INSTALLED) ## write docs/reference.md and the tables of settings, periodic tasks and columns from the code
 	$(BIN)/python -m lcmsite.ops.documents
 
 frozen: $(INSTALLED) ## write tests/frozen from the code: the outward interfaces of LCM

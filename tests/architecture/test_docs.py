@@ -113,7 +113,7 @@ def is_known(words: list[str]) -> bool:
     return verb is not None or not rest or rest == ["..."] or (rest[0] in families and rest[1:] == ["..."])
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/reference.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/reference.md", "docs/deployment.md", "integrity/README.md"])
 def test_what_is_made_from_the_code_is_what_would_be_made_now(document: str):
     path = PROJECT / document
 
