@@ -120,7 +120,7 @@ INTERNAL_EXIT_CODE = 70
 INTERRUPTED_EXIT_CODE = 130
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
-    FINDINGS_EXIT_CODE: "done, and the check has findings",
+    FINDINGS_EXIT_CODE: "done, but with findings, failures or refused files",
     2: "bad input",
     3: "not found",
     4: "conflict; try again if the problem says that it is retryable",
