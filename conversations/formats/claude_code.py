@@ -4,9 +4,9 @@
 
 Claude Code writes one line for each block of an API response. Each line is a message here; rendering merges them again.
 A line with `isCompactSummary` has the text with which Claude Code replaced its context: it becomes a compaction part.
-Lines of other types are no messages: `progress` has none, `api-request-blob` a copy of what was sent to the API. Texts
-that Claude Code wrote in the user's place, such as the output of a local command, are marked as synthetic: summaries do
-not quote them.
+A prompt that the user sends while Claude Code works is an `attachment`. Lines of other types are no messages: a
+`progress` has none, an `api-request-blob` a copy of what was sent to the API. Texts that Claude Code wrote in the
+user's place, such as the output of a local command, are marked as synthetic: summaries do not quote them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from conversations.formats.foreign_rows import (
     restored,
     split_remainder,
     timestamp_of,
+    with_key,
     with_remainder,
     with_synthetic,
 )
@@ -39,6 +40,8 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 _SIDE = "sidechain"
 # The metadata key of the part of a message whose content was a string.
 _STRING = "claude_code_string"
+# The metadata key of the first part of a queued prompt.
+_QUEUED = "claude_code_queued"
 _WRITTEN_BY_HOST = re.compile(r"\s*<(local-command-|command-(name|message)>|task-notification>)")
 _ARGUMENTS_OF_USER = re.compile(r"<command-args>\s*[^<\s]")
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -108,13 +111,27 @@ def may_branch(line: Mapping[str, Any]) -> bool:
 
     After `/rewind`, a prompt follows an earlier line. Results of parallel calls also do, but they are no branch.
     """
+    if line["type"] != "user":
+        return False
     content = line["message"]["content"]
     is_result = isinstance(content, list) and any(block.get("type") == "tool_result" for block in content)
-    return line["type"] == "user" and not (is_result or line.get("isMeta") or line.get("isCompactSummary"))
+    return not (is_result or line.get("isMeta") or line.get("isCompactSummary"))
+
+
+def is_queued(line: Any) -> bool:
+    """Whether a line holds a prompt that was sent while Claude Code worked."""
+    attached = line.get("attachment") if isinstance(line, Mapping) else None
+    if not isinstance(attached, Mapping) or attached.get("type") != "queued_command":
+        return False
+    prompt = attached.get("prompt")
+    # After a compaction, Claude Code may write an earlier one again.
+    return isinstance(prompt, str | list) and bool(prompt) and not attached.get("carriedByCompaction")
 
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
+    if is_queued(line):
+        return _from_queued(line)
     if not isinstance(line.get("message"), Mapping) or line["message"].get("role", "") != line["type"]:
         return None
     message, row = from_anthropic(line["message"]), line["message"]
@@ -132,21 +149,36 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Restore the line that a message was read from."""
     metadata, rest = split_remainder(record.metadata, NOTE)
     parts = as_it_came(record).parts
+    is_prompt = bool(parts) and metadata_value(parts[0], _QUEUED) is True
     if parts and metadata_value(parts[0], _STRING) is True:
         record, parts = replace(record, parts=()), ()
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
     # A compaction by the API is a block of its own type; one by Claude Code is a text of the user.
     is_summary = is_compaction and metadata_value(parts[0], COMPACTED) is not True
     row = _summary_row(parts[0]) if is_summary else to_anthropic(replace(record, metadata=metadata))
-    return restored(_plain(record, row), rest)
+    return restored(_plain_queued(record, row) if is_prompt else _plain(record, row), rest)
+
+
+def _from_queued(line: Mapping[str, Any]) -> NewMessage:
+    attached = line["attachment"]
+    row = {"role": Role.USER.value, "content": attached["prompt"]}
+    message = _marked(from_anthropic(row), is_meta=attached.get("isMeta") is True)
+    first, *others = message.parts or _in_parts(message)
+    message = replace(
+        message, parts=(with_key(first, _QUEUED, True), *others), created_at=Fields(line).moment("timestamp")
+    )
+    return with_remainder(message, NOTE, line, _plain_queued(message, row))
 
 
 def _marked(message: NewMessage, *, is_meta: bool) -> NewMessage:
     """Mark the texts of a user's message that Claude Code wrote as synthetic."""
-    string = NewPart(PartType.TEXT, text_content=message.content, metadata={_STRING: True})
-    in_parts = replace(message, parts=message.parts or (string,))
+    in_parts = replace(message, parts=message.parts or _in_parts(message))
     marked = with_synthetic(in_parts, lambda text: is_meta or _is_added(text))
     return message if marked is in_parts else marked
+
+
+def _in_parts(message: NewMessage) -> tuple[NewPart]:
+    return (NewPart(PartType.TEXT, text_content=message.content, metadata={_STRING: True}),)
 
 
 def _is_added(text: str) -> bool:
@@ -157,6 +189,11 @@ def _is_added(text: str) -> bool:
 def _plain(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:
     timestamp = timestamp_of(message.created_at)
     return {"type": row["role"], "message": row, "timestamp": timestamp}
+
+
+def _plain_queued(message: NewMessage | MessageRecord, row: Mapping[str, Any]) -> dict[str, Any]:
+    attached = {"type": "queued_command", "prompt": row["content"]}
+    return {"type": "attachment", "attachment": attached, "timestamp": timestamp_of(message.created_at)}
 
 
 def _summary_row(part: NewPart) -> dict[str, Any]:

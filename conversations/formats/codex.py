@@ -5,7 +5,8 @@
 The first line, `session_meta`, names the session. A `compacted` line has the text with which Codex replaced its own
 context. Lines of other types, such as `event_msg`, repeat items or hold no message.
 
-Texts that Codex wrote in the user's place, such as its environment, are marked as synthetic.
+Texts that Codex wrote in the user's place, such as its environment, are marked as synthetic. Newer versions note the
+origin of each text; in lines of older ones, such a text is recognized by its beginning.
 
 The output of a command may come wrapped, as the text `{"output": ..., "metadata": {"exit_code": ...}}`. Then the result
 is the output alone, and an error if the command failed.
@@ -36,8 +37,12 @@ NOTE = "codex"
 _WRAPPED = "codex_wrapped"
 _ITEM, _COMPACTED, _SESSION = "response_item", "compacted", "session_meta"
 _WRITTEN_BY_HOST = re.compile(
-    r"\s*(<(environment_context|user_instructions)>|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>)"
+    r"\s*(<(environment_context|user_instructions|turn_aborted|subagent_notification)>"
+    r"|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>)"
 )
+# The key of an item with the kinds and origins of its texts; origins that are not the user; and the kind of a text that
+# Codex wrote about a command of the user.
+_FACTS, _OTHERS, _OF_USER = "internal_chat_message_metadata_passthrough", ("harness", "skills", "tool"), "shell.user"
 
 
 def is_line(row: Mapping[str, Any]) -> bool:
@@ -70,7 +75,8 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
     elif line["type"] == _ITEM:
         message = _from_item(line["payload"])
         if message.role is Role.USER:
-            message = with_synthetic(message, lambda text: bool(_WRITTEN_BY_HOST.match(text)))
+            added = _texts_of_host(line["payload"])
+            message = with_synthetic(message, lambda text: text in added or bool(_WRITTEN_BY_HOST.match(text)))
     else:
         return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))
@@ -99,6 +105,25 @@ def _from_item(item: Mapping[str, Any]) -> NewMessage:
         failed = replace(printed, tool_output=None, tool_error=printed.tool_output, tool_status="error")
         message = replace(message, parts=(failed,))
     return replace(message, metadata={**(message.metadata or {}), _WRAPPED: {"around": around, "style": style}})
+
+
+def _texts_of_host(item: Mapping[str, Any]) -> set[str]:
+    """Return the texts of a user's item that Codex notes as not the user's."""
+    facts = item.get(_FACTS)
+    noted = facts if isinstance(facts, Mapping) else {}
+    lists = [item.get("content"), noted.get("content_item_kinds"), noted.get("content_item_metadata")]
+    if not all(isinstance(each, list) for each in lists):
+        return set()
+    return {
+        str(piece.get("text"))
+        for piece, kind, origin in zip(*lists, strict=False)
+        if _origin_of(origin) in _OTHERS and not str(kind).startswith(_OF_USER)
+    }
+
+
+def _origin_of(facts: Any) -> Any:
+    origin = facts.get("provenance") if isinstance(facts, Mapping) else None
+    return origin.get("type") if isinstance(origin, Mapping) else None
 
 
 def _plain(message: NewMessage | MessageRecord, item: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class Importer:
     _files: dict[str, _JournalFile] = field(default_factory=dict)
     # By session with a changed message: where that message is in the file.
     _changed: dict[str, str] = field(default_factory=dict)
+    # The keys of messages that an earlier version of LCM did not read; they stay in the journal.
+    _unread: set[str] = field(default_factory=set)
 
     def run(self) -> list[ImportedConversation]:
         """Store everything, committing each batch before the next is read.
@@ -204,6 +206,7 @@ class Importer:
         # store compares the others: it refuses another text under the same key.
         known = {each.key for each in entries if each.key in stored and _is_known(each, hashes[stored[each.key]])}
         conversation.stored_before += len(known)
+        known |= self._unread
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
             return
@@ -251,7 +254,7 @@ class Importer:
             if record.counters.message_count and not self._is_compared:
                 # An earlier run may have imported the file: compare all of it with what is stored, once.
                 self._is_compared = True
-                require_continued(self.history, self.store.scope)
+                self._unread = require_continued(self.history, self.store.scope)
             self._place(record, entry, parent="" if is_waiting else parent)
             self._found[session_id] = ImportedConversation(record.conversation_id, session_id)
         return self._found[session_id]

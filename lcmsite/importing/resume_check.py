@@ -12,6 +12,7 @@ from django.db.models import Q, QuerySet
 from conversations.content import hashing
 from conversations.content.flattening import flattened
 from conversations.errors import Conflict
+from conversations.formats.claude_code import is_queued
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.store.injected import without_injected
@@ -47,6 +48,9 @@ class _Session:
     # Whether imports stored messages after that seq; if so, hashes of the file's new texts.
     has_more_stored: bool = False
     new_texts: Counter[bytes] = field(default_factory=Counter)
+    # Keys of messages that earlier versions of LCM did not read: since the last stored message, and before it.
+    maybe_unread: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
 
     def imported_later(self) -> QuerySet[Message]:
         """Return the messages that imports stored after the newest one of the file.
@@ -69,9 +73,14 @@ class _Session:
                     f"after it, is stored already. {_WHAT_TO_DO}"
                 )
             self.stored_until = max(self.stored_until, seq)
+            self.unread |= self.maybe_unread
+            self.maybe_unread.clear()
             return
         if not without_injected([entry.message]).messages:
             # LCM injected the whole message, so it is never stored.
+            return
+        if is_queued(entry.row) and not self.first_new:
+            self.maybe_unread.add(entry.key)
             return
         if not self.first_new:
             self.first_new = entry.where
@@ -102,8 +111,10 @@ class _Session:
             )
 
 
-def require_continued(history: History, scope: Scope) -> None:
+def require_continued(history: History, scope: Scope) -> set[str]:
     """Raise HistoryChanged unless a file continues what was imported of it.
+
+    Returns the keys of messages that an earlier version of LCM did not read: stored now, they would follow later ones.
 
     It reads the whole file again. There are two cases. A message is not stored, but a later one of its session is: the
     message was edited, and would be stored after its successors. Or most new messages were imported before from other
@@ -126,3 +137,4 @@ def require_continued(history: History, scope: Scope) -> None:
                 sessions[session_id].take(entry, seqs.get(entry.key))
     for session in sessions.values():
         session.require_new()
+    return set().union(*(session.unread for session in sessions.values()))

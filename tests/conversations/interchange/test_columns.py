@@ -331,11 +331,35 @@ def test_a_text_that_claude_code_wrote_for_the_user_is_synthetic(text, more, is_
     assert comes_back("claude_code", line)
 
 
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize(
+    ("text", "more", "is_added"),
+    [
+        ("Also note the green buoy.", {"commandMode": "prompt"}, False),
+        ("Look at the buoy.", {"isMeta": True, "origin": {"kind": "plugin"}}, True),
+        ("<task-notification>\n<status>completed</status>\n</task-notification>", {}, True),
+    ],
+)
+def test_what_was_sent_while_claude_code_worked_is_a_message_of_the_user(text, more, is_added, is_list):
+    prompt = [{"type": "text", "text": text}] if is_list else text
+    line = {key: value for key, value in CLAUDE_CODE_LINE.items() if key != "message"}
+    line |= {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt, **more}}
+
+    message = READ["claude_code"](line)
+
+    assert (message.role, as_stored(message).content) == (Role.USER, text)
+    assert any(part.is_synthetic for part in message.parts) == is_added
+    assert comes_back("claude_code", line)
+    line["attachment"]["carriedByCompaction"] = True
+    assert READ["claude_code"](line) is None
+
+
 @pytest.mark.parametrize(
     ("role", "text", "is_added"),
     [
         ("user", "<environment_context>\n  <cwd>/home/ada/boats</cwd>\n</environment_context>", True),
         ("user", "# AGENTS.md instructions for /boats\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>", True),
+        ("user", "<subagent_notification>\n{}\n</subagent_notification>", True),
         ("user", "# AGENTS.md instructions are too long:\n\nShorten them.", False),
         ("user", "What is <environment_context>?", False),
         ("assistant", "<environment_context> names the directory.", False),
@@ -348,6 +372,28 @@ def test_a_text_that_codex_wrote_for_the_user_is_synthetic(role, text, is_added)
     [part] = READ["codex"](line).parts
 
     assert (part.text_content, bool(part.is_synthetic)) == (text, is_added)
+    assert comes_back("codex", line)
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin", "is_added"),
+    [
+        ("user.text", {"type": "user"}, False),
+        ("generic.new", {"type": "harness", "hook": False}, True),
+        ("skills.selected", {"type": "skills"}, True),
+        ("shell.user_command", {"type": "harness", "hook": False}, False),
+        ("generic.new", {"type": "new"}, False),
+        ("generic.new", None, False),
+    ],
+)
+def test_codex_notes_which_texts_the_user_wrote(kind, origin, is_added):
+    facts = {"content_item_kinds": [kind], "content_item_metadata": [{"provenance": origin}]}
+    content = [{"type": "input_text", "text": "<new>Look.</new>"}]
+    line = of_codex(type="message", role="user", content=content, internal_chat_message_metadata_passthrough=facts)
+
+    [part] = READ["codex"](line).parts
+
+    assert bool(part.is_synthetic) == is_added
     assert comes_back("codex", line)
 
 
