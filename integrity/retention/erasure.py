@@ -115,8 +115,8 @@ class Erasures:
         - the files, and their bytes unless another file has the same bytes
         - prompts, inputs and outputs of map runs over these files, and the files that the runs wrote in this
           conversation; the runs are cancelled
-        - reasons of quarantines and questions of grants about them
-        - for a whole conversation, also its title, metadata and instructions, and the metadata of its boundaries
+        - reasons of quarantines, questions of grants and names of uploads about them
+        - for a whole conversation, also its title, metadata, instructions, journal and the metadata of its boundaries
 
         Rows, seqs and hashes stay. Summaries in the active context, and those of sessions, arcs and epochs, are
         regenerated from the remaining messages.
