@@ -62,9 +62,24 @@ def parent_of(line: Mapping[str, Any]) -> str:
     found = opened.get("parent_thread_id")
     for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
         opened = opened.get(key) if isinstance(opened, Mapping) else None
-    # Older rollouts have only the nested key.
-    found = found or opened
-    return found if isinstance(found, str) else ""
+    # Older rollouts have only the nested key. A fork names the thread that has its past.
+    found = found or opened or _base_of(line).get("thread_id")
+    return found if isinstance(found, str) and found != session_of(line) else ""
+
+
+def rewound_to(line: Mapping[str, Any]) -> int | None:
+    """Return the ordinal before which a rollout goes on, if it follows a rewind.
+
+    Codex then begins another file of the same session. All lines have ordinals.
+    """
+    base = _base_of(line)
+    end = base.get("end_ordinal_exclusive")
+    return end if type(end) is int and base.get("thread_id") == session_of(line) else None
+
+
+def _base_of(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    base = line["payload"].get("history_base") if line.get("type") == _SESSION else None
+    return base if isinstance(base, Mapping) else {}
 
 
 def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
