@@ -20,9 +20,9 @@ from retrieval.search.filters import MESSAGES
 from retrieval.search.prepare import Prepared, prepare
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.question_vectors import distinctive, every_nth
-from retrieval.search.rank_fusion import Fused, fused, weight_of_meaning
+from retrieval.search.rank_fusion import FUSED_PAGE_COSTS, Fused, fused, weight_of_meaning
 from retrieval.search.relevance.hits import Hit
-from retrieval.search.relevance.ranking import PLACE_SQL, conversation_of, speakers_of
+from retrieval.search.relevance.ranking import PAGE_COSTS, PLACE_SQL, conversation_of, speakers_of
 from retrieval.search.relevance.relevance_search import RelevanceSearch
 from retrieval.search.request import BEGINNING, Found, FoundRow, Position, SearchRequest
 from retrieval.search.snippets import Needles, snippet
@@ -96,7 +96,8 @@ class SemanticSearch:
             if not self.with_words:
                 raise
             near, is_partial, refused = [], False, _BY_WORDS.format(refusal.detail)
-        found = here.by_words(queries) if self.with_words else None
+        page_costs = PAGE_COSTS if refused else FUSED_PAGE_COSTS
+        found = here.by_words(queries, page_costs=page_costs) if self.with_words else None
         if found is None and refused:
             return None
         best = self._in_order(near, found)
@@ -114,20 +115,21 @@ class SemanticSearch:
 
     def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
         """Find the best messages, as rows with scores but without snippets."""
-        found = self.by_words(queries)
         try:
             near = self.nearest().messages
         except LcmError:
-            return found
+            return self.by_words(queries, page_costs=PAGE_COSTS)
+        found = self.by_words(queries, page_costs=FUSED_PAGE_COSTS)
         places = {each.message_id: each.order_place for each in near}
         places |= {row.id: row.order_place for row in found.rows if isinstance(row.id, int)} if found else {}
         best = self._in_order(near, found)[: self.limit]
         shown = [FoundRow(each.id, places[each.id], worth=each.worth) for each in best if isinstance(each.id, int)]
         return replace(found or Found((), lambda place: BEGINNING), rows=shown)
 
-    def by_words(self, queries: Sequence[ParsedQuery]) -> Found | None:
+    def by_words(self, queries: Sequence[ParsedQuery], *, page_costs: float) -> Found | None:
         """Find the best matches by words, as of the first page."""
-        return RelevanceSearch(self.prepared, DEPTH, self.position._replace(key=None)).first(queries)
+        position = self.position._replace(key=None)
+        return RelevanceSearch(self.prepared, DEPTH, position, page_costs=page_costs).first(queries)
 
     def nearest(self) -> Nearest:
         """Rank the messages nearest to the question, each by its nearest passage.

@@ -104,6 +104,8 @@ class Weights:
     names_identifier: bool = False
     # The number of proximity terms, which are the last terms.
     in_a_row: int = 0
+    # The weight of length in the prior of a message.
+    page_costs: float = PAGE_COSTS
 
     @cached_property
     def words(self) -> int:
@@ -125,7 +127,7 @@ class Weights:
         """The prior of a message: a factor that depends on its role and its length."""
         if self.names_identifier:
             return 1.0
-        page = 1 + PAGE_COSTS * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
+        page = 1 + self.page_costs * math.log(row.tokens / LONG) if row.tokens > LONG else 1.0
         return speakers.get((conversation_of(row.place), row.role), 1.0) / page
 
     @property

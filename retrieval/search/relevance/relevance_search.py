@@ -15,7 +15,7 @@ from retrieval.search.query.compiled_query import MOST_CANDIDATES, CompiledQuery
 from retrieval.search.query.parser import ParsedQuery, asks_when, dates_in, is_identifier
 from retrieval.search.relevance import ranking
 from retrieval.search.relevance.hits import Hit, Hits, Neighbour, Place
-from retrieval.search.relevance.ranking import A_HANDFUL, LONG, Ranking, Weights, conversation_of, seq_of
+from retrieval.search.relevance.ranking import A_HANDFUL, LONG, PAGE_COSTS, Ranking, Weights, conversation_of, seq_of
 from retrieval.search.request import BEGINNING, Found, FoundRow, Position
 from retrieval.search.snippets import best_passage, only_listed
 
@@ -68,6 +68,7 @@ class RelevanceSearch:
     position: Position = BEGINNING
     wanted: int = 20
     prefers_new: bool = False
+    page_costs: float = PAGE_COSTS
 
     def first(self, queries: Sequence[ParsedQuery]) -> Found | None:
         """Find the next matches after the position; None if the query has no lexeme.
@@ -94,6 +95,7 @@ class RelevanceSearch:
             asks_when=query.is_sentence and asks_when(query.parsed.text),
             names_identifier=any(is_identifier(term.text) for term in query.parsed.terms),
             in_a_row=len(query.in_a_row),
+            page_costs=self.page_costs,
         )
         best, is_relaxed = Ranking(
             query,

@@ -82,6 +82,17 @@ def test_both_ways_together_find_what_either_finds(site):
     assert site.found("automobile", "full_text") == [5]
 
 
+def test_a_long_message_loses_less_by_its_length_if_embeddings_are_searched_too(site):
+    words = " ".join(f"word{n}" for n in range(60))
+    a_conversation("The harbour is near", *["other things"] * 20, words + " the harbour" * 12)
+    site.set_up()
+    together = site.found("harbour", "hybrid", limit=2)
+    site.server.refuses = lambda body: 500
+
+    assert together == [22, 1]
+    assert site.found("harbour", "full_text") == site.found("the harbour", "hybrid", limit=2) == [1, 22]
+
+
 def test_pages_follow_each_other(site):
     a_conversation(*(f"Word number {n} of a car" for n in range(1, 31)))
     site.set_up()
