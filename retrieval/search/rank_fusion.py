@@ -17,8 +17,8 @@ CLOSENESS = 60
 # logarithm. docs/figures.md compares other weights.
 SHORT, SHORT_WEIGHT = 50, 0.2
 LONG, LONG_WEIGHT = 200, 1.0
-# The weight of length in a ranking by words that is fused (PAGE_COSTS in ranking.py). It is half of that of words alone,
-# as the ranking by embeddings brings the messages of a brief speaker forward, too.
+# The weight of length in a ranking by words that is fused: half of PAGE_COSTS in ranking.py, because the ranking by
+# embeddings brings the messages of a brief speaker forward, too.
 FUSED_PAGE_COSTS = 0.1
 
 
