@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.types import NewMessage, NewPart, PartType, Role
+from conversations.types import NewMessage, PartType, Role
 
 # The beginning of a text that hosts inject into people's messages, again in each request.
 _INJECTED = re.compile(r"<(system-reminder)>|<(lcm_injected) [^<>]*>|x-anthropic-billing-header:[^\n]*")
@@ -35,6 +35,24 @@ class Digest:
     @property
     def text(self) -> str:
         return self.value.hex()[:_DIGEST_CHARACTERS]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool."""
+
+    id: str
+    name: str | None
+    input: Any
+
+    def repeats(self, original: Call) -> bool:
+        """Whether this is the other call in a form that says nothing new.
+
+        Agents add flags and numbers to the input of a call, or shorten its texts. The ids of calls are unique.
+        """
+        texts = list(_bare_texts(original.input))
+        is_same = (self.id, self.name) == (original.id, original.name)
+        return is_same and all(any(own in text for text in texts) for own in _bare_texts(self.input))
 
 
 @dataclass(frozen=True)
@@ -118,11 +136,37 @@ def _texts(message: NewMessage) -> Iterator[str]:
             yield part.text_content or ""
 
 
-def _is_call(part: NewPart) -> bool:
-    return part.part_type is PartType.TOOL and (part.tool_output is None and part.tool_error is None)
+def calls_in(message: Any) -> list[Call]:
+    """Return the calls of a message, if each has an id."""
+    calls = [Call(part.tool_call_id, *_call_values(part)) for part in _parts_of(message) if _is_call(part)]
+    return calls if all(call.id for call in calls) else []
 
 
-def _call_values(part: NewPart) -> list[Any]:
+def words_in(message: Any) -> str:
+    """Return the text of a message's parts without white space."""
+    texts = [part.text_content or "" for part in _parts_of(message) if part.part_type == PartType.TEXT]
+    return "".join("".join(texts).split())
+
+
+def _bare_texts(value: Any) -> Iterator[str]:
+    """Yield the texts in an input without white space and escapes."""
+    if isinstance(value, str):
+        yield "".join(value.split()).replace("\\", "")
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _bare_texts(each)
+
+
+def _parts_of(message: Any) -> Iterable[Any]:
+    """Return the parts of a new message or of a stored one."""
+    return message.parts if isinstance(message, NewMessage) else message.parts.all()
+
+
+def _is_call(part: Any) -> bool:
+    return part.part_type == PartType.TOOL and (part.tool_output is None and part.tool_error is None)
+
+
+def _call_values(part: Any) -> list[Any]:
     value = part.tool_input
     if isinstance(value, str):
         try:

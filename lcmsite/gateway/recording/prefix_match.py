@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from conversations.content.flattening import flattened
 from conversations.content.hashing import content_hash
 from conversations.store.injected import without_injected
-from conversations.types import PartType, Role
+from conversations.types import NewMessage, PartType, Role
 from lcmsite.gateway.surfaces import WireMessage
-from lcmsite.gateway.surfaces_digest import Link, digest_in
+from lcmsite.gateway.surfaces_digest import Call, Link, calls_in, digest_in, words_in
 
 # Opening words of the summaries that hosts make when they compact.
 _SUMMARIES = re.compile(
@@ -42,6 +42,22 @@ class Erased:
 
 
 @dataclass(frozen=True)
+class CallingAnswer:
+    """A stored answer with calls: its words and calls; no calls if it is erased."""
+
+    seq: int
+    words: str
+    calls: Sequence[Call]
+
+    def is_repeated_by(self, message: NewMessage, calls: Sequence[Call]) -> bool:
+        # An erased answer can be any: its text must not be stored again.
+        if not self.calls:
+            return True
+        is_alike = len(calls) == len(self.calls) and words_in(message) == self.words
+        return is_alike and all(map(Call.repeats, calls, self.calls))
+
+
+@dataclass(frozen=True)
 class History:
     """What is stored of the conversation that a request belongs to."""
 
@@ -54,6 +70,8 @@ class History:
     erased: Sequence[Erased] = ()
     # By chain hash: seqs and texts of the incomplete answers that follow it; None for an erased text.
     incomplete_answers: Mapping[bytes, Sequence[tuple[int, str | None]]] = field(default_factory=dict)
+    # By chain hash: the complete answers with calls that follow it; empty where matching does not need them.
+    answers_with_calls: Mapping[bytes, Sequence[CallingAnswer]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class Match:
 
     seq: int
     new: tuple[int, ...]
-    # Known loose messages that came back in another form, such as cleared tool results.
+    # Known messages that came back in another form, such as cleared tool results and rewritten calls.
     altered: tuple[int, ...] = ()
     is_boundary: bool = False
 
@@ -93,11 +111,16 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
     last = last_known(messages, links, stored.seqs)
     seq = stored.seqs[links[last].key] if last >= 0 else base_seq
     known = set(range(last + 1))
+    rewritten: list[int] = []
     for index in range(last + 1, len(links)):
+        before = links[index - 1].chain if index else b""
         if links[index].key in stored.seqs and messages[index].digest.is_loose:
             seq = stored.seqs[links[index].key]
-        elif (answer_seq := _stored_seq(messages[index], links[index - 1].chain if index else b"", stored)) is not None:
+        elif (answer_seq := _stored_seq(messages[index], before, stored)) is not None:
             seq = answer_seq
+        elif (answer_seq := _rewritten_seq(messages[index], before, stored)) is not None:
+            seq = answer_seq
+            rewritten.append(index)
         else:
             break
         known.add(index)
@@ -113,7 +136,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
             return Match(stored.head_seq, new, is_boundary=True)
     has_gaps = any(not messages[index].digest.is_loose and links[index].key not in stored.seqs for index in range(last))
     altered = () if has_gaps else tuple(index for index in range(last) if links[index].key not in stored.seqs)
-    return Match(seq, _new_in_branch(messages, rest, stored, seq), altered)
+    return Match(seq, _new_in_branch(messages, rest, stored, seq), (*altered, *rewritten))
 
 
 def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
@@ -123,6 +146,13 @@ def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | No
     answers = stored.incomplete_answers.get(chain, ())
     # An erased answer can be any: its text must not be stored again.
     return next((seq for seq, text in answers if text is None or begins_alike(message, text)), None)
+
+
+def _rewritten_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
+    """Return the seq of the answer whose calls this message repeats, or None."""
+    calls = calls_in(message.message) if message.message.role is Role.ASSISTANT else []
+    answers = stored.answers_with_calls.get(chain, ()) if calls else ()
+    return next((answer.seq for answer in answers if answer.is_repeated_by(message.message, calls)), None)
 
 
 def begins_alike(message: WireMessage, text: str) -> bool:

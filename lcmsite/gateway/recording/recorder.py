@@ -31,9 +31,10 @@ from lcmsite.gateway.recording.item_references import with_referenced_items
 from lcmsite.gateway.recording.locating import Location, find_conversation, locate
 from lcmsite.gateway.recording.prefix_match import Erased, History, begins_alike, is_host_summary, last_known, match
 from lcmsite.gateway.recording.side_requests import side_of
+from lcmsite.gateway.recording.stored_answers import answers_with_calls, incomplete_answers, keys_of_altered
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
-from lcmsite.gateway.surfaces_digest import KEY_PREFIX, Link, incomplete_key, links_of, without_injected
+from lcmsite.gateway.surfaces_digest import KEY_PREFIX, Link, calls_in, incomplete_key, links_of, without_injected
 from lcmsite.models import GatewayExchange
 
 logger = structlog.get_logger(__name__)
@@ -221,36 +222,17 @@ class Recorder:
             newest = conversation.messages.filter(idempotency_key__startswith=KEY_PREFIX).order_by("-seq")
             rows = list(newest.values_list("seq", "idempotency_key")[:MOST_ACTIVE_KEYS])
             active_keys = [str(key) for seq, key in reversed(rows) if conversation.is_active(seq)]
+            active_keys += keys_of_altered(conversation, most=MOST_ACTIVE_KEYS)
         erased: list[Erased] = []
         # A request that only goes on has no answer that is not stored.
         if may_be_boundary or any(message.message.role is Role.ASSISTANT for message in follow):
             gone = conversation.messages.filter(erased_by__isnull=False).order_by("-seq")
             values = gone.values_list("seq", "role", "content_hash")[:MOST_ACTIVE_KEYS]
             erased = [Erased(seq, Role(role), bytes(content_hash)) for seq, role, content_hash in values]
-        incomplete_answers = self._incomplete_answers(conversation, {link.chain for link in links[max(0, last) :]})
-        return History(conversation.head_seq, seqs, active_keys, erased, incomplete_answers)
-
-    def _incomplete_answers(
-        self, conversation: Conversation, chains: set[bytes]
-    ) -> dict[bytes, list[tuple[int, str | None]]]:
-        """Return the incomplete answers that follow these chain hashes.
-
-        The text of an erased answer is None.
-        """
-        rows = GatewayExchange.objects.filter(
-            workspace_id=conversation.workspace_id,
-            conversation=conversation,
-            request_chain__in=chains,
-            is_complete=False,
-            answer_seq__isnull=False,
-        )
-        incomplete_answers: dict[bytes, list[tuple[int, str | None]]] = {}
-        for row in rows:
-            answers = conversation.messages.filter(seq=row.answer_seq or 0)
-            text, erased_by = answers.values_list("content", "erased_by").first() or ("", None)
-            found = (row.answer_seq or 0, text if erased_by is None else None)
-            incomplete_answers.setdefault(bytes(row.request_chain), []).append(found)
-        return incomplete_answers
+        chains = {link.chain for link in links[max(0, last) :]}
+        incomplete = incomplete_answers(conversation, chains)
+        with_calls = answers_with_calls(conversation, chains) if any(calls_in(each.message) for each in follow) else {}
+        return History(conversation.head_seq, seqs, active_keys, erased, incomplete, with_calls)
 
     def _is_late(self, conversation: Conversation, exchange: Exchange) -> bool:
         """Whether a later request was recorded before this one, as after an outage."""

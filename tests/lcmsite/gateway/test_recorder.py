@@ -504,6 +504,52 @@ def test_cleared_results_of_tools_move_nothing(workspace, surface):
     assert len(journal(ALTERED)) == len(cleared)
 
 
+LOOK = Answer("I look.", calls=(ToolCall("sh", {"command": "cd /boats && ls  a"}), ToolCall("sh", {"command": "ls b"})))
+
+
+def rewritten(row, old, new):
+    """A row of an answer with its calls as an agent has written them anew."""
+    text = json.dumps(row)
+    for quote in ('"', '\\"'):
+        text = text.replace(
+            f"{quote}command{quote}: {quote}{old}", f"{quote}all{quote}: false, {quote}command{quote}: {quote}{new}"
+        )
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+def test_calls_that_the_agent_has_rewritten_are_the_same(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("What is there?"), answer=LOOK)
+    for number in range(4):
+        agent.rows[-1] = rewritten(agent.rows[-1], "cd /boats && ls  a", "ls a")
+        found = results(surface, agent.rows[-1:], f"one {number}", f"two {number}")
+        agent.ask(*found, answer=LOOK if number < 3 else Answer("Two files."))
+    agent.ask(user("And?"), answer=Answer("Yes."))
+
+    assert conversation().moves == 0 and len(journal(ALTERED)) == 4
+    assert " ".join(words(conversation(), active=False)).count("I look.") == 4
+    stored = conversation().next_seq
+
+    # It compacts, and keeps the newest messages.
+    agent.rows = [user("This session is being continued from a previous conversation. They asked."), *agent.rows[-6:]]
+    agent.ask(user("Then?"), answer=Answer("No."))
+
+    assert conversation().next_seq == stored + 3
+
+
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+def test_a_call_in_which_a_person_has_written_something_else_is_stored(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("What is there?"), answer=LOOK)
+
+    agent.rows[-1] = rewritten(agent.rows[-1], "ls b", "ls c")
+    agent.ask(*results(surface, agent.rows[-1:], "one", "two"), answer=Answer("Two files."))
+
+    assert conversation().moves == 1 and "ls c" in " ".join(words(conversation()))
+    assert "ls b" in " ".join(words(conversation(), active=False))
+
+
 @one_of_every
 def test_what_lcm_injected_is_not_stored_again(workspace, surface):
     agent = an_agent(workspace, surface)
