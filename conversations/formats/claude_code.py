@@ -173,7 +173,7 @@ def _from_queued(line: Mapping[str, Any]) -> NewMessage:
 def _marked(message: NewMessage, *, is_meta: bool) -> NewMessage:
     """Mark the texts of a user's message that Claude Code wrote as synthetic."""
     in_parts = replace(message, parts=message.parts or _in_parts(message))
-    marked = with_synthetic(in_parts, lambda text: is_meta or _is_added(text))
+    marked = with_synthetic(in_parts, lambda text: is_meta or is_added(text))
     return message if marked is in_parts else marked
 
 
@@ -181,7 +181,7 @@ def _in_parts(message: NewMessage) -> tuple[NewPart]:
     return (NewPart(PartType.TEXT, text_content=message.content, metadata={_STRING: True}),)
 
 
-def _is_added(text: str) -> bool:
+def is_added(text: str) -> bool:
     """Whether Claude Code wrote a text; the arguments of a command are the user's."""
     return bool(_WRITTEN_BY_HOST.match(text)) and not _ARGUMENTS_OF_USER.search(text)
 

@@ -91,7 +91,7 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
         message = _from_item(line["payload"])
         if message.role is Role.USER:
             added = _texts_of_host(line["payload"])
-            message = with_synthetic(message, lambda text: text in added or bool(_WRITTEN_BY_HOST.match(text)))
+            message = with_synthetic(message, lambda text: text in added or is_added(text))
     else:
         return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))
@@ -120,6 +120,11 @@ def _from_item(item: Mapping[str, Any]) -> NewMessage:
         failed = replace(printed, tool_output=None, tool_error=printed.tool_output, tool_status="error")
         message = replace(message, parts=(failed,))
     return replace(message, metadata={**(message.metadata or {}), _WRAPPED: {"around": around, "style": style}})
+
+
+def is_added(text: str) -> bool:
+    """Whether Codex wrote a text of the user, as its beginning shows."""
+    return bool(_WRITTEN_BY_HOST.match(text))
 
 
 def _texts_of_host(item: Mapping[str, Any]) -> set[str]:

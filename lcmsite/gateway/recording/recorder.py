@@ -19,6 +19,7 @@ from django.db import connection, transaction
 from compaction.hosts.branching import Branches
 from compaction.hosts.host_service import HostCompaction
 from conversations.errors import Invalid
+from conversations.formats import claude_code, codex
 from conversations.formats.foreign_rows import with_synthetic
 from conversations.models import Conversation
 from conversations.scope import Scope
@@ -289,8 +290,7 @@ class Recorder:
         seqs: dict[int, int] = {}
         for start in range(0, len(new), MOST_AT_ONCE):
             batch = new[start : start + MOST_AT_ONCE]
-            marked = ((with_synthetic(message.message, _is_injected), key) for message, key in batch)
-            drafts = [replace(message, idempotency_key=key) for message, key in marked]
+            drafts = [replace(_marked(each.message), idempotency_key=key) for each, key in batch]
             try:
                 with transaction.atomic():
                     result = self.branches.store.append_messages(conversation_id=conversation.pk, messages=drafts)
@@ -338,9 +338,19 @@ def parse_body(body: bytes) -> Row:
     return found
 
 
+def _marked(message: NewMessage) -> NewMessage:
+    """Mark the texts that the host wrote as synthetic."""
+    return with_synthetic(message, _is_of_host if message.role is Role.USER else _is_injected)
+
+
 def _is_injected(text: str) -> bool:
     """Whether a text has nothing but what the host injected."""
     return bool(text) and not without_injected(text)
+
+
+def _is_of_host(text: str) -> bool:
+    """Whether a text of the user has nothing but what the host wrote."""
+    return _is_injected(text) or claude_code.is_added(text) or codex.is_added(text)
 
 
 def _with_facts(message: NewMessage, answer: ReadAnswer) -> NewMessage:

@@ -573,6 +573,16 @@ def test_reminders_of_hosts_are_stored_and_marked(workspace):
     assert len(words(conversation(), active=False)) == 4
 
 
+def test_texts_that_codex_wrote_for_the_user_are_marked(workspace):
+    agent = an_agent(workspace, Surface.RESPONSES)
+    pieces = ["<environment_context>\n<cwd>/boats</cwd>\n</environment_context>", "Hello"]
+    content = [{"type": "input_text", "text": each} for each in pieces]
+    agent.ask({"type": "message", "role": "user", "content": content}, answer=Answer(f"{pieces[0]} is yours."))
+
+    marks = [part.is_synthetic for each in conversation().messages.all() for part in each.parts.order_by("ordinal")]
+    assert marks == [True, None, None]
+
+
 def test_a_session_without_a_name_is_found_by_its_history(workspace):
     one, other = (an_agent(workspace, Surface.CHAT, headers={}) for _ in range(2))
     one.ask(user("One"), answer=Answer("First."))
