@@ -45,9 +45,9 @@ class Connection(HttpToolsProtocol):
         transport.set_write_buffer_limits(high=0)
         self.seconds = settings.DEPLOYMENT.request_timeout_seconds
         self.disconnected = Disconnected()
-        self.header_bytes = 0
-        # Whether headers of a request are incomplete, and whether that request began in the current chunk.
-        self.is_within_headers = self.has_begun = self.is_refused = False
+        # The size of the complete headers of a request, and of the chunks since the last of them or the address.
+        self.header_bytes = self.unread_bytes = 0
+        self.is_within_headers = self.is_refused = False
         self.headers_timer: asyncio.TimerHandle | None = None
         self.answer_timer: asyncio.TimerHandle | None = None
         if len(self.connections) > most_connections():
@@ -65,13 +65,12 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.is_refused:
             return
-        self.has_begun = False
+        self.unread_bytes += len(data)
         super().data_received(data)
-        if self.transport.is_closing():
+        if self.is_refused or self.transport.is_closing():
             return
-        if self.is_within_headers and not self.has_begun:
-            self.header_bytes += len(data)
-            if self.header_bytes > MOST_HEADER_BYTES:
+        if self.is_within_headers:
+            if self.unread_bytes > MOST_HEADER_BYTES:
                 self._refuse_headers()
         elif self.cycle is not None and not self.cycle.response_complete:
             # A request is being handled.
@@ -85,17 +84,26 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope[DISCONNECTED] = self.disconnected  # type: ignore[literal-required]  # a key of ours
-        self.is_within_headers = self.has_begun = True
-        self.header_bytes = 0
+        self.is_within_headers = True
+        self.header_bytes = self.unread_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self.unread_bytes = 0
+        if len(self.url) > MOST_ADDRESS_BYTES:
+            # The parser then calls `send_400_response`.
+            raise ValueError
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self.header_bytes += len(name) + len(value) + len(": \r\n")
+        self.unread_bytes = 0
+        if self.header_bytes > MOST_HEADER_BYTES:
+            raise ValueError
 
     def on_headers_complete(self) -> None:
         self.is_within_headers = False
         self.idle_connections.pop(self, None)
-        # Exact: `data_received` does not count the chunk in which they begin.
-        self.header_bytes = sum(len(name) + len(value) for name, value in self.headers)
-        if self.header_bytes > MOST_HEADER_BYTES:
-            # The parser then calls `send_400_response`.
-            raise ValueError
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

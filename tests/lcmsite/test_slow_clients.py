@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -183,12 +184,24 @@ def test_headers_without_an_end_are_refused(running):
         (b"NOT HTTP", 400, "invalid"),
         (b"GET /api/v1/matches/ HTTP/1.1\r\nX-A: " + b"a" * 70_000, 431, "headers_too_large"),
         (b"GET /api/v1/matches/ HTTP/1.1\r\nX-A: " + b"a" * 60_000, 401, "unauthenticated"),
+        (b"GET /api/v1/matches/ HTTP/1.1" + b"\r\na:b" * 20_000, 431, "headers_too_large"),
+        (
+            b"GET /api/v1/matches/?query=" + b"a" * 60_000 + b" HTTP/1.1\r\nX-A: " + b"a" * 30_000,
+            401,
+            "unauthenticated",
+        ),
     ],
-    ids=["too long", "long", "not HTTP", "headers too large", "large headers"],
+    ids=["too long", "long", "not HTTP", "header too large", "large header", "too many headers", "both long"],
 )
-def test_a_long_address_or_header_and_what_is_not_http_are_refused_as_json(running, request_line, status, code):
+@pytest.mark.parametrize("chunk", [1_000, 200_000])
+def test_a_long_address_or_header_and_what_is_not_http_are_refused_as_json(running, request_line, status, code, chunk):
+    request = request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
-        connection.sendall(request_line + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for begins in range(0, len(request), chunk):
+            connection.sendall(request[begins : begins + chunk])
+            # So that the server reads the chunks one by one.
+            time.sleep(0.001)
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
 
     assert (int(head.split()[1]), json.loads(body)["code"]) == (status, code)
