@@ -96,8 +96,7 @@ class SemanticSearch:
             if not self.with_words:
                 raise
             near, is_partial, refused = [], False, _BY_WORDS.format(refusal.detail)
-        page_costs = PAGE_COSTS if refused else FUSED_PAGE_COSTS
-        found = here.by_words(queries, page_costs=page_costs) if self.with_words else None
+        found = here.by_words(queries, near) if self.with_words else None
         if found is None and refused:
             return None
         best = self._in_order(near, found)
@@ -118,17 +117,18 @@ class SemanticSearch:
         try:
             near = self.nearest().messages
         except LcmError:
-            return self.by_words(queries, page_costs=PAGE_COSTS)
-        found = self.by_words(queries, page_costs=FUSED_PAGE_COSTS)
+            return self.by_words(queries)
+        found = self.by_words(queries, near)
         places = {each.message_id: each.order_place for each in near}
         places |= {row.id: row.order_place for row in found.rows if isinstance(row.id, int)} if found else {}
         best = self._in_order(near, found)[: self.limit]
         shown = [FoundRow(each.id, places[each.id], worth=each.worth) for each in best if isinstance(each.id, int)]
         return replace(found or Found((), lambda place: BEGINNING), rows=shown)
 
-    def by_words(self, queries: Sequence[ParsedQuery], *, page_costs: float) -> Found | None:
-        """Find the best matches by words, as of the first page."""
+    def by_words(self, queries: Sequence[ParsedQuery], near: Sequence[NearMessage] = ()) -> Found | None:
+        """Find the best matches by words, as of the first page, to be fused with `near`."""
         position = self.position._replace(key=None)
+        page_costs = FUSED_PAGE_COSTS if near else PAGE_COSTS
         return RelevanceSearch(self.prepared, DEPTH, position, page_costs=page_costs).first(queries)
 
     def nearest(self) -> Nearest:
