@@ -18,6 +18,16 @@ from conversations.types import NewMessage, PartType, Role
 
 # The beginning of a text that hosts inject into people's messages, again in each request.
 _INJECTED = re.compile(r"<(system-reminder)>|<(lcm_injected) [^<>]*>|x-anthropic-billing-header:[^\n]*")
+# An element at the place in a text, perhaps with the heading of Codex before it.
+_ELEMENT = re.compile(r"\s*(?:# AGENTS\.md instructions[^\n]*\n+)?<([\w-]+)>")
+# Names of the elements that hosts write for the user.
+_OF_HOSTS = re.compile(
+    r"(?:local-)?command-[\w-]+|task-notification|environment_context|user_instructions|turn_aborted"
+    r"|subagent_notification|INSTRUCTIONS"
+)
+# What agents take away from the beginning of a command, and what they shorten to one.
+_CD = re.compile(r"\A\s*cd\s+(?:\"[^\"\n$`]*\"|'[^'\n]*'|[^\s&;|\"'$`()<>]+)\s+&&\s+(?=\S)")
+_ESCAPES = re.compile(r"\\+")
 _DIGEST_CHARACTERS = 16
 _CHAIN_CHARACTERS = 40
 # The chain hash before a session's first message.
@@ -48,11 +58,14 @@ class Call:
     def repeats(self, original: Call) -> bool:
         """Whether this is the other call in a form that says nothing new.
 
-        Agents add flags and numbers to the input of a call, or shorten its texts. The ids of calls are unique.
+        Agents add keys with flags and numbers to the input of a call, take `cd PROJECT &&` away from the beginning of a
+        text, and change white space and escapes.
         """
-        texts = list(_bare_texts(original.input))
-        is_same = (self.id, self.name) == (original.id, original.name)
-        return is_same and all(any(own in text for text in texts) for own in _bare_texts(self.input))
+        return self.is_named_like(original) and _repeats(self.input, original.input)
+
+    def is_named_like(self, original: Call) -> bool:
+        """Whether both have the same id, which is unique, and the same name."""
+        return (self.id, self.name) == (original.id, original.name)
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,18 @@ def without_injected(text: str) -> str:
         kept.append(text[at : beginning.start()])
         at = place
     return "".join([*kept, text[at:]]).strip()
+
+
+def is_only_elements(text: str) -> bool:
+    """Whether a text is a row of closed elements that hosts write for the user."""
+    place = 0
+    while (beginning := _ELEMENT.match(text, place)) and _OF_HOSTS.fullmatch(beginning[1]):
+        closing = f"</{beginning[1]}>"
+        end = text.find(closing, beginning.end())
+        if end < 0:
+            return False
+        place = end + len(closing)
+    return place > 0 and not text[place:].strip()
 
 
 def digest_of(message: NewMessage) -> Digest:
@@ -148,13 +173,22 @@ def words_in(message: Any) -> str:
     return "".join("".join(texts).split())
 
 
-def _bare_texts(value: Any) -> Iterator[str]:
-    """Yield the texts in an input without white space and escapes."""
-    if isinstance(value, str):
-        yield "".join(value.split()).replace("\\", "")
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _bare_texts(each)
+def _repeats(value: Any, original: Any) -> bool:
+    """Whether a value in a call's input is the original one, perhaps rewritten."""
+    if isinstance(value, dict) and isinstance(original, dict):
+        added = (value[key] for key in value.keys() - original.keys())
+        is_kept = original.keys() <= value.keys() and not any(isinstance(each, str | dict | list) for each in added)
+        return is_kept and all(_repeats(value[key], each) for key, each in original.items())
+    if isinstance(value, list) and isinstance(original, list):
+        return len(value) == len(original) and all(map(_repeats, value, original))
+    if isinstance(value, str) and isinstance(original, str):
+        return _bare(value) in (_bare(original), _bare(_CD.sub("", original)))
+    return type(value) is type(original) and value == original
+
+
+def _bare(text: str) -> str:
+    """Return a text with single blanks and single escapes."""
+    return _ESCAPES.sub(r"\\", " ".join(text.split()))
 
 
 def _parts_of(message: Any) -> Iterable[Any]:

@@ -43,18 +43,19 @@ class Erased:
 
 @dataclass(frozen=True)
 class CallingAnswer:
-    """A stored answer with calls: its words and calls; no calls if it is erased."""
+    """A stored answer with calls; of an erased one, only the calls' ids and names."""
 
     seq: int
     words: str
     calls: Sequence[Call]
+    is_erased: bool = False
 
     def is_repeated_by(self, message: NewMessage, calls: Sequence[Call]) -> bool:
-        # An erased answer can be any: its text must not be stored again.
-        if not self.calls:
-            return True
-        is_alike = len(calls) == len(self.calls) and words_in(message) == self.words
-        return is_alike and all(map(Call.repeats, calls, self.calls))
+        if len(calls) != len(self.calls):
+            return False
+        if self.is_erased:
+            return all(map(Call.is_named_like, calls, self.calls))
+        return words_in(message) == self.words and all(map(Call.repeats, calls, self.calls))
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ class Match:
 
     seq: int
     new: tuple[int, ...]
-    # Known messages that came back in another form, such as cleared tool results and rewritten calls.
+    # Known messages that came back in another form, such as cleared tool results; and those with rewritten calls.
     altered: tuple[int, ...] = ()
+    rewritten: tuple[int, ...] = ()
     is_boundary: bool = False
 
 
@@ -136,7 +138,7 @@ def match(messages: Sequence[WireMessage], links: Sequence[Link], stored: Histor
             return Match(stored.head_seq, new, is_boundary=True)
     has_gaps = any(not messages[index].digest.is_loose and links[index].key not in stored.seqs for index in range(last))
     altered = () if has_gaps else tuple(index for index in range(last) if links[index].key not in stored.seqs)
-    return Match(seq, _new_in_branch(messages, rest, stored, seq), (*altered, *rewritten))
+    return Match(seq, _new_in_branch(messages, rest, stored, seq), altered, tuple(rewritten))
 
 
 def _stored_seq(message: WireMessage, chain: bytes, stored: History) -> int | None:
@@ -152,7 +154,9 @@ def _rewritten_seq(message: WireMessage, chain: bytes, stored: History) -> int |
     """Return the seq of the answer whose calls this message repeats, or None."""
     calls = calls_in(message.message) if message.message.role is Role.ASSISTANT else []
     answers = stored.answers_with_calls.get(chain, ()) if calls else ()
-    return next((answer.seq for answer in answers if answer.is_repeated_by(message.message, calls)), None)
+    found = [answer for answer in answers if answer.is_repeated_by(message.message, calls)]
+    # The question may have been asked anew after an erasure: an answer that is there comes first.
+    return min(found, key=lambda answer: answer.is_erased).seq if found else None
 
 
 def begins_alike(message: WireMessage, text: str) -> bool:

@@ -35,7 +35,15 @@ from lcmsite.gateway.recording.side_requests import side_of
 from lcmsite.gateway.recording.stored_answers import answers_with_calls, incomplete_answers, keys_of_altered
 from lcmsite.gateway.surfaces import ReadRequest, Row, WireMessage, read_request
 from lcmsite.gateway.surfaces_answer import ReadAnswer
-from lcmsite.gateway.surfaces_digest import KEY_PREFIX, Link, calls_in, incomplete_key, links_of, without_injected
+from lcmsite.gateway.surfaces_digest import (
+    KEY_PREFIX,
+    Link,
+    calls_in,
+    incomplete_key,
+    is_only_elements,
+    links_of,
+    without_injected,
+)
 from lcmsite.models import GatewayExchange
 
 logger = structlog.get_logger(__name__)
@@ -174,9 +182,11 @@ class Recorder:
         matched = match(messages, links, stored, base_seq=base)
         known = ((messages[at].index, stored.seqs.get(link.key)) for at, link in enumerate(links))
         seqs = {index: seq for index, seq in known if seq}
-        if matched.altered:
+        if matched.altered or matched.rewritten:
             altered = [{"uuid": links[at].key, "row": messages[at].row} for at in matched.altered]
-            self.journal.append(conversation, ALTERED, altered)
+            # No text: an erasure of the stored message does not reach the journal.
+            rewritten = [{"uuid": links[at].key} for at in matched.rewritten]
+            self.journal.append(conversation, ALTERED, [*altered, *rewritten])
         if not matched.new:
             return matched.seq, seqs
         if matched.is_boundary:
@@ -350,7 +360,8 @@ def _is_injected(text: str) -> bool:
 
 def _is_of_host(text: str) -> bool:
     """Whether a text of the user has nothing but what the host wrote."""
-    return _is_injected(text) or claude_code.is_added(text) or codex.is_added(text)
+    is_added = claude_code.is_added(text) or codex.is_added(text)
+    return _is_injected(text) or (is_added and is_only_elements(text))
 
 
 def _with_facts(message: NewMessage, answer: ReadAnswer) -> NewMessage:

@@ -30,9 +30,9 @@ def answers_with_calls(
     """Return the complete answers with calls that follow these chain hashes."""
     found: dict[bytes, list[CallingAnswer]] = {}
     for chain, answer in _answers(conversation, chains, is_complete=True):
-        calls = calls_in(answer) if answer.erased_by_id is None else []
-        if calls or answer.erased_by_id is not None:
-            found.setdefault(chain, []).append(CallingAnswer(answer.seq, words_in(answer), calls))
+        if calls := calls_in(answer):
+            is_erased = answer.erased_by_id is not None
+            found.setdefault(chain, []).append(CallingAnswer(answer.seq, words_in(answer), calls, is_erased))
     return found
 
 

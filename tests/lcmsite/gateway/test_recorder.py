@@ -22,6 +22,7 @@ from lcmsite.gateway.recording.exchange import Outcome
 from lcmsite.gateway.recording.exchange_journal import ALTERED, ALTERNATIVES, INSTRUCTIONS, SIDE
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.surfaces_answer import AnswerReader
+from lcmsite.gateway.surfaces_digest import Call
 from lcmsite.models import GatewayExchange
 from tests.clients.answers import Answer, ToolCall
 from tests.factories import a_workspace
@@ -528,6 +529,8 @@ def test_calls_that_the_agent_has_rewritten_are_the_same(workspace, surface):
     agent.ask(user("And?"), answer=Answer("Yes."))
 
     assert conversation().moves == 0 and len(journal(ALTERED)) == 4
+    # An erasure does not reach the journal.
+    assert all(each.keys() == {"uuid"} for each in journal(ALTERED))
     assert " ".join(words(conversation(), active=False)).count("I look.") == 4
     stored = conversation().next_seq
 
@@ -548,6 +551,79 @@ def test_a_call_in_which_a_person_has_written_something_else_is_stored(workspace
 
     assert conversation().moves == 1 and "ls c" in " ".join(words(conversation()))
     assert "ls b" in " ".join(words(conversation(), active=False))
+
+
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+@pytest.mark.parametrize("is_erased_first", [True, False])
+def test_an_erased_call_that_the_agent_rewrites_is_not_stored_again(workspace, surface, is_erased_first):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("What is there?"), answer=Answer("I look.", calls=(ToolCall("sh", {"command": f"ls {SECRET}"}),)))
+
+    def erase():
+        erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=2, to_seq=2)
+
+    if is_erased_first:
+        erase()
+    agent.rows[-1] = rewritten(agent.rows[-1], "ls", "ls")
+    agent.ask(*results(surface, agent.rows[-1:], "One."), answer=Answer("One file."))
+    if not is_erased_first:
+        erase()
+    agent.ask(user("And?"), answer=Answer("Yes."))
+    # It compacts, and keeps the newest messages.
+    agent.rows = [user("This session is being continued from a previous conversation. They asked."), *agent.rows[1:]]
+    agent.ask(user("Then?"), answer=Answer("No."))
+
+    assert SECRET not in everything_stored()
+    assert conversation().moves == 0 and words(conversation())[-1] == "No."
+
+
+@pytest.mark.parametrize("surface", [Surface.MESSAGES, Surface.CHAT])
+def test_an_agent_that_rewrites_a_call_goes_on_there_though_another_answer_was_erased(workspace, surface):
+    agent = an_agent(workspace, surface)
+    agent.ask(user("What is there?"), answer=replace(LOOK, text=SECRET), keep=False)
+    erased(Erasures.from_settings(Scope(workspace.pk)), conversation().pk, from_seq=2, to_seq=2)
+    agent.ask(user("What is there?"), answer=LOOK)
+    moves = conversation().moves
+
+    agent.rows[-1] = rewritten(agent.rows[-1], "cd /boats && ls  a", "ls a")
+    agent.ask(*results(surface, agent.rows[-1:], "one", "two"), answer=Answer("Two files."))
+
+    assert conversation().moves == moves and conversation().is_active(3)
+    assert "I look." in " ".join(words(conversation()))
+
+
+EDIT = {"line": 5, "old": "port 5433", "all": False, "deep": [{"text": "one two"}]}
+
+
+@pytest.mark.parametrize(
+    ("original", "changed", "is_same"),
+    [
+        (EDIT, EDIT | {"replace_all": False, "most": 5, "none": None}, True),
+        (EDIT, EDIT | {"old": " port\n5433  "}, True),
+        (EDIT, EDIT | {"line": 999}, False),
+        (EDIT, EDIT | {"old": "5"}, False),
+        (EDIT, EDIT | {"old": "5433"}, False),
+        (EDIT, EDIT | {"old": "port5433"}, False),
+        (EDIT, EDIT | {"old": ""}, False),
+        (EDIT, EDIT | {"all": 0}, False),
+        (EDIT, EDIT | {"note": "other words"}, False),
+        (EDIT, EDIT | {"deep": [{"text": "one"}]}, False),
+        (EDIT, EDIT | {"deep": []}, False),
+        (EDIT, {key: value for key, value in EDIT.items() if key != "line"}, False),
+        ({"command": "cd /boats && make && ls"}, {"command": "make && ls"}, True),
+        ({"command": "cd '/my boats' && ls"}, {"command": "ls"}, True),
+        ({"command": "cd /boats && make && ls"}, {"command": "ls"}, False),
+        ({"command": "make && cd /boats && ls"}, {"command": "make && ls"}, False),
+        ({"command": "cd $(make) && ls"}, {"command": "ls"}, False),
+        ({"command": "find . -exec ls {} \\\\;"}, {"command": "find . -exec ls {} \\;"}, True),
+        ({"command": "rm -rf /tmp/x"}, {"command": "rm -rf /"}, False),
+        ({"command": "rm -rf /tmp/x"}, {"command": "rm -rf / tmp/x"}, False),
+        ({"text": "one  \ntwo\n \n"}, {"text": "one\ntwo\n"}, True),
+    ],
+)
+def test_a_call_is_the_same_only_if_the_agent_says_nothing_new_in_it(original, changed, is_same):
+    assert Call("1", "edit", changed).repeats(Call("1", "edit", original)) == is_same
+    assert not Call("2", "edit", changed).repeats(Call("1", "edit", original))
 
 
 @one_of_every
@@ -581,6 +657,27 @@ def test_texts_that_codex_wrote_for_the_user_are_marked(workspace):
 
     marks = [part.is_synthetic for each in conversation().messages.all() for part in each.parts.order_by("ordinal")]
     assert marks == [True, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_host"),
+    [
+        ("<user_instructions>Be brief.</user_instructions>\nWhich port has the database?", False),
+        ("<user_instructions>Be brief.</user_instructions>\n<question>Which port?</question>", False),
+        ("<user_instructions>Be brief.", False),
+        ("<task-notification>\n<status>completed</status>\n</task-notification>\n", True),
+        ("# AGENTS.md instructions for /boats\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>", True),
+        ("<command-name>/cost</command-name>\n  <command-message>cost</command-message>\n"
+         "  <command-args></command-args>", True),
+        ("<command-name>/ask</command-name>\n<command-args>Which port?</command-args>", False),
+    ],
+)  # fmt: skip
+def test_only_a_text_that_the_host_wrote_as_a_whole_is_marked(workspace, text, is_of_host):
+    agent = an_agent(workspace, Surface.MESSAGES)
+    agent.ask({"role": "user", "content": [{"type": "text", "text": text}]}, answer=Answer("5433."))
+
+    [part] = conversation().messages.get(seq=1).parts.all()
+    assert bool(part.is_synthetic) == is_of_host
 
 
 def test_a_session_without_a_name_is_found_by_its_history(workspace):
