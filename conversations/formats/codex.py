@@ -40,9 +40,14 @@ _WRITTEN_BY_HOST = re.compile(
     r"\s*(<(environment_context|user_instructions|turn_aborted|subagent_notification)>"
     r"|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>)"
 )
-# The key of an item with the kinds and origins of its texts; origins that are not the user; and the kind of a text that
-# Codex wrote about a command of the user.
-_FACTS, _OTHERS, _OF_USER = "internal_chat_message_metadata_passthrough", ("harness", "skills", "tool"), "shell.user"
+# The key of an item with the kinds and origins of its texts.
+_FACTS = "internal_chat_message_metadata_passthrough"
+# Origins that are not the user.
+_OTHERS = ("harness", "skills", "tool")
+# The beginning of the kinds of texts that Codex wrote about a command of the user.
+_OF_USER = "shell.user"
+# The end of the name of a file with which Codex goes on after a rewind: the session's id and the file's own id.
+_LATER_FILE = r"{session}_[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$"
 
 
 def is_line(row: Mapping[str, Any]) -> bool:
@@ -62,19 +67,31 @@ def parent_of(line: Mapping[str, Any]) -> str:
     found = opened.get("parent_thread_id")
     for key in ("source", "subagent", "thread_spawn", "parent_thread_id"):
         opened = opened.get(key) if isinstance(opened, Mapping) else None
-    # Older rollouts have only the nested key. A fork names the thread that has its past.
-    found = found or opened or _base_of(line).get("thread_id")
+    # Older rollouts have only the nested key. A fork without a base is a full copy of its past.
+    found = found or opened or (_base_of(line) and line["payload"].get("forked_from_id"))
     return found if isinstance(found, str) and found != session_of(line) else ""
 
 
-def rewound_to(line: Mapping[str, Any]) -> int | None:
-    """Return the ordinal before which a rollout goes on, if it follows a rewind.
+def rewound_to(line: Mapping[str, Any], name: str) -> int | None:
+    """Return the ordinal before which a file goes on, if it follows a rewind.
 
-    Codex then begins another file of the same session. All lines have ordinals.
+    Codex then begins another file of the same session. The file has a base, unless the rewind was to the first prompt;
+    but a fork has a base, too. `name` is that of the file, without suffixes.
     """
+    session = session_of(line) if line.get("type") == _SESSION and is_line(line) else ""
+    if not session:
+        return None
     base = _base_of(line)
-    end = base.get("end_ordinal_exclusive")
-    return end if type(end) is int and base.get("thread_id") == session_of(line) else None
+    is_later = re.search(_LATER_FILE.format(session=re.escape(session)), name)
+    if not is_later and (not base or line["payload"].get("forked_from_id")):
+        return None
+    end = base.get("end_ordinal_exclusive", 0)
+    return end if type(end) is int else None
+
+
+def has_ordinal(row: Any) -> bool:
+    """Whether this is a line of a version of Codex that numbers its lines."""
+    return isinstance(row, Mapping) and is_line(row) and "ordinal" in row
 
 
 def _base_of(line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -90,8 +107,7 @@ def from_codex(line: Mapping[str, Any]) -> NewMessage | None:
     elif line["type"] == _ITEM:
         message = _from_item(line["payload"])
         if message.role is Role.USER:
-            added = _texts_of_host(line["payload"])
-            message = with_synthetic(message, lambda text: text in added or is_added(text))
+            message = _with_origins(with_synthetic(message, is_added), line["payload"])
     else:
         return None
     message = replace(message, created_at=Fields(line).moment("timestamp"))
@@ -127,18 +143,21 @@ def is_added(text: str) -> bool:
     return bool(_WRITTEN_BY_HOST.match(text))
 
 
-def _texts_of_host(item: Mapping[str, Any]) -> set[str]:
-    """Return the texts of a user's item that Codex notes as not the user's."""
+def _with_origins(message: NewMessage, item: Mapping[str, Any]) -> NewMessage:
+    """Mark the texts of a user's item that Codex notes as not the user's."""
     facts = item.get(_FACTS)
     noted = facts if isinstance(facts, Mapping) else {}
     lists = [item.get("content"), noted.get("content_item_kinds"), noted.get("content_item_metadata")]
     if not all(isinstance(each, list) for each in lists):
-        return set()
-    return {
-        str(piece.get("text"))
-        for piece, kind, origin in zip(*lists, strict=False)
-        if _origin_of(origin) in _OTHERS and not str(kind).startswith(_OF_USER)
-    }
+        return message
+    kinds_and_origins = zip(*lists[1:], strict=False)
+    parts = list(message.parts)
+    # Each piece of the content is one part.
+    for place, (part, (kind, origin)) in enumerate(zip(parts, kinds_and_origins, strict=False)):
+        is_of_host = _origin_of(origin) in _OTHERS and not str(kind).startswith(_OF_USER)
+        if is_of_host and part.part_type is PartType.TEXT:
+            parts[place] = replace(part, is_synthetic=True)
+    return replace(message, parts=tuple(parts))
 
 
 def _origin_of(facts: Any) -> Any:

@@ -128,8 +128,8 @@ class Importer:
                 for run in _runs(entries):
                     if run[0].after is not None:
                         self._move_to(conversation, run)
-                    elif (ordinal := next(filter(None, map(rewound_to, run[0].lines)), None)) is not None:
-                        self._rewind(conversation, run, ordinal)
+                    else:
+                        self._rewind(conversation, run)
                     self._append(conversation, run)
                 if entries[0].head and conversation.created:
                     self._move_head(conversation, entries[0].head)
@@ -235,15 +235,19 @@ class Importer:
         if new := next((entry for entry in run if entry.key not in known), None):
             self._move_head(conversation, new.after or "")
 
-    def _rewind(self, conversation: ImportedConversation, run: list[Entry], ordinal: int) -> None:
-        """Move the head to where a rollout of Codex goes on, if this run is new."""
+    def _rewind(self, conversation: ImportedConversation, run: list[Entry]) -> None:
+        """Move the head back if this begins a file of Codex that follows a rewind."""
+        ordinals = (rewound_to(line, self.history.stem) for line in run[0].lines)
+        ordinal = next((each for each in ordinals if each is not None), None)
+        if ordinal is None:
+            return
         found = self.store.scope.conversation(conversation.conversation_id, locked=True)
         if seqs_of_keys(found.pk, [entry.key for entry in run]):
             return
         before = found.messages.filter(metadata__codex__add__ordinal__lt=ordinal).order_by("-seq")
         seqs = before.values_list("seq", flat=True).iterator(chunk_size=BATCH)
-        if (seq := next(filter(found.is_active, seqs), None)) is not None:
-            Branches(self.store).move_head(conversation_id=found.pk, head_seq=seq, reason="imported branch")
+        seq = next(filter(found.is_active, seqs), 0)
+        Branches(self.store).move_head(conversation_id=found.pk, head_seq=seq, reason="imported branch")
 
     def _move_head(self, conversation: ImportedConversation, key: str) -> None:
         """Move the head to the message with this key, if stored; to the start if ""."""

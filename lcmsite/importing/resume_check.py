@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby, islice
 from operator import attrgetter
 
@@ -13,6 +14,7 @@ from conversations.content import hashing
 from conversations.content.flattening import flattened
 from conversations.errors import Conflict
 from conversations.formats.claude_code import is_queued
+from conversations.formats.codex import has_ordinal
 from conversations.models import Conversation, Message
 from conversations.scope import Scope
 from conversations.store.injected import without_injected
@@ -47,7 +49,9 @@ class _Session:
     first_new: str = ""
     # Whether imports stored messages after that seq; if so, hashes of the file's new texts.
     has_more_stored: bool = False
-    new_texts: Counter[bytes] = field(default_factory=Counter)
+    new_texts: Counter[tuple[bytes, datetime | None]] = field(default_factory=Counter)
+    # Whether a text with another time is another message: another file of a session of Codex may repeat texts.
+    is_by_time: bool = False
     # Keys of messages that earlier versions of LCM did not read: since the last stored message, and before it.
     maybe_unread: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
@@ -85,30 +89,35 @@ class _Session:
         if not self.first_new:
             self.first_new = entry.where
             self.has_more_stored = self.imported_later().exists()
+            self.is_by_time = has_ordinal(entry.row)
         if self.has_more_stored:
             message = entry.message
             content = flattened(message.parts) if message.content is None else message.content
-            self.new_texts[hashing.content_hash(content)] += 1
+            self.new_texts[self._text_key(hashing.content_hash(content), message.created_at)] += 1
 
     def require_new(self) -> None:
         """Raise HistoryChanged if most later stored texts are among the new texts.
 
         In that case lines have moved, and would be stored twice. Two files of one session share only some texts.
         """
-        texts = self.new_texts
-        del texts[_NOTHING]
+        texts = Counter({key: count for key, count in self.new_texts.items() if key[0] != _NOTHING})
         count = again = 0
         if texts:
-            for text in self.imported_later().values_list("content_hash", flat=True).iterator(chunk_size=AT_ONCE):
-                count += bytes(text) != _NOTHING
-                if texts[bytes(text)] > 0:
-                    texts[bytes(text)] -= 1
+            later = self.imported_later().values_list("content_hash", "created_at")
+            for content_hash, created_at in later.iterator(chunk_size=AT_ONCE):
+                key = self._text_key(bytes(content_hash), created_at)
+                count += key[0] != _NOTHING
+                if texts[key] > 0:
+                    texts[key] -= 1
                     again += 1
         if again and 2 * again >= count:
             raise HistoryChanged(
                 f"{self.file}, from {self.first_new} on: {again:,} of the {count:,} messages that an earlier import "
                 f"stored are in other lines now: lines were inserted or removed before them. {_WHAT_TO_DO}"
             )
+
+    def _text_key(self, content_hash: bytes, created_at: datetime | None) -> tuple[bytes, datetime | None]:
+        return content_hash, created_at if self.is_by_time else None
 
 
 def require_continued(history: History, scope: Scope) -> set[str]:

@@ -397,6 +397,17 @@ def test_codex_notes_which_texts_the_user_wrote(kind, origin, is_added):
     assert comes_back("codex", line)
 
 
+def test_codex_notes_the_origin_of_each_text_by_its_place():
+    origins = [{"provenance": {"type": each}} for each in ("harness", "user", "harness", "user")]
+    facts = {"content_item_kinds": ["generic.new", "user.text", "x.y", "user.text"], "content_item_metadata": origins}
+    texts = [{"type": "input_text", "text": text} for text in ("Go on.", "Go on.", "None")]
+    content = [*texts[:2], {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}, texts[2]]
+    line = of_codex(type="message", role="user", content=content, internal_chat_message_metadata_passthrough=facts)
+
+    assert [bool(part.is_synthetic) for part in READ["codex"](line).parts] == [True, False, False, False]
+    assert comes_back("codex", line)
+
+
 @pytest.mark.parametrize(
     ("line", "content"),
     [
