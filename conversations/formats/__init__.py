@@ -188,6 +188,8 @@ class Transcript(NamedTuple):
     name: str = ""
     # Returns the title in a line and the id of a line of its session ("" if it is this one); None for other lines.
     title_of: Callable[[Row], tuple[str, str] | None] = lambda line: None
+    # Returns the ids of the prompt in a line with a message. Lines with a common id may repeat a prompt.
+    prompt_ids: Callable[[Row], tuple[str, ...]] = lambda line: ()
 
 
 TRANSCRIPTS = (
@@ -199,6 +201,7 @@ TRANSCRIPTS = (
         claude_code.place_of,
         claude_code.may_branch,
         title_of=claude_code.title_of,
+        prompt_ids=claude_code.prompt_ids,
     ),
     Transcript(codex.is_line, codex.session_of, codex.from_codex, codex.parent_of),
     Transcript(pi.is_line, pi.session_of, pi.from_pi, place_of=pi.place_of, name="pi"),

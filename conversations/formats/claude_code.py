@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +42,11 @@ _SIDE = "sidechain"
 # The metadata key of the part of a message whose content was a string.
 _STRING = "claude_code_string"
 # The metadata key of the first part of a queued prompt.
-_QUEUED = "claude_code_queued"
+QUEUED = "claude_code_queued"
+# Origins of queued prompts that are not the user.
+_OTHERS = frozenset(
+    {"auto-continuation", "coordinator", "observer-activity", "peer", "plugin", "task-notification", "tool"}
+)
 _WRITTEN_BY_HOST = re.compile(r"\s*<(local-command-|command-(name|message)>|task-notification>)")
 _ARGUMENTS_OF_USER = re.compile(r"<command-args>\s*[^<\s]")
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -119,19 +124,35 @@ def may_branch(line: Mapping[str, Any]) -> bool:
 
 
 def is_queued(line: Any) -> bool:
-    """Whether a line holds a prompt that was sent while Claude Code worked."""
+    """Whether a line may hold a prompt that was sent while Claude Code worked."""
     attached = line.get("attachment") if isinstance(line, Mapping) else None
     if not isinstance(attached, Mapping) or attached.get("type") != "queued_command":
         return False
-    prompt = attached.get("prompt")
     # After a compaction, Claude Code may write an earlier one again.
-    return isinstance(prompt, str | list) and bool(prompt) and not attached.get("carriedByCompaction")
+    return not attached.get("carriedByCompaction")
+
+
+def prompt_ids(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the prompt in a line with a message, if it is the user's.
+
+    Claude Code may write a queued prompt several times, also as a line of the user. Such lines have a common id.
+    """
+    if is_queued(line):
+        ids = [line.get("uuid"), line["attachment"].get("source_uuid"), line["attachment"].get("delivery_id")]
+    elif line["type"] == Role.USER.value:
+        ids = [line.get("uuid"), line.get("sentAsUuid")]
+    else:
+        ids = []
+    return tuple(each for each in ids if isinstance(each, str) and each)
 
 
 def from_claude_code(line: Mapping[str, Any]) -> NewMessage | None:
     """Read a line, if it holds a message; ValueError names the field that is wrong."""
     if is_queued(line):
-        return _from_queued(line)
+        # A prompt of an unknown form is no message.
+        with suppress(ValueError):
+            return _from_queued(line)
+        return None
     if not isinstance(line.get("message"), Mapping) or line["message"].get("role", "") != line["type"]:
         return None
     message, row = from_anthropic(line["message"]), line["message"]
@@ -149,7 +170,7 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     """Restore the line that a message was read from."""
     metadata, rest = split_remainder(record.metadata, NOTE)
     parts = as_it_came(record).parts
-    is_prompt = bool(parts) and metadata_value(parts[0], _QUEUED) is True
+    is_prompt = bool(parts) and metadata_value(parts[0], QUEUED) is True
     if parts and metadata_value(parts[0], _STRING) is True:
         record, parts = replace(record, parts=()), ()
     is_compaction = [part.part_type for part in parts] == [PartType.COMPACTION]
@@ -159,13 +180,20 @@ def to_claude_code(record: MessageRecord) -> dict[str, Any]:
     return restored(_plain_queued(record, row) if is_prompt else _plain(record, row), rest)
 
 
-def _from_queued(line: Mapping[str, Any]) -> NewMessage:
+def _from_queued(line: Mapping[str, Any]) -> NewMessage | None:
     attached = line["attachment"]
-    row = {"role": Role.USER.value, "content": attached["prompt"]}
-    message = _marked(from_anthropic(row), is_meta=attached.get("isMeta") is True)
-    first, *others = message.parts or _in_parts(message)
+    row = {"role": Role.USER.value, "content": attached.get("prompt")}
+    message = from_anthropic(row)
+    parts = message.parts or _in_parts(message)
+    kinds = {part.part_type for part in parts}
+    if not kinds <= {PartType.TEXT, PartType.FILE} or not (PartType.FILE in kinds or flattened(parts).strip()):
+        return None
+    origin = attached.get("origin")
+    is_of_others = isinstance(origin, Mapping) and str(origin.get("kind")) in _OTHERS
+    message = _marked(message, is_meta=is_of_others or attached.get("isMeta") is True)
+    first, *others = message.parts or parts
     message = replace(
-        message, parts=(with_key(first, _QUEUED, True), *others), created_at=Fields(line).moment("timestamp")
+        message, parts=(with_key(first, QUEUED, True), *others), created_at=Fields(line).moment("timestamp")
     )
     return with_remainder(message, NOTE, line, _plain_queued(message, row))
 

@@ -162,7 +162,8 @@ def _last_seq_before(entry: dict[str, Any], conversation_id: int) -> int | None:
     if "size" not in entry or not path.is_file():
         return None
     history = History(path=path, opener=lambda path: BytesIO(path.read_bytes()[: entry["size"]]))
-    keys = [each.key for each in history.entries() if each.session_id == entry["session"]]
+    entries = (each for each in history.entries() if each.session_id == entry["session"])
+    keys = [each.key for each in entries if not each.repeats]
     if not keys:
         return None
     seqs = seqs_of_keys(conversation_id, keys[-AT_ONCE:])

@@ -8,7 +8,6 @@ It may be compressed, or the zip archive of an export.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import zipfile
@@ -23,20 +22,21 @@ from typing import Any, BinaryIO
 
 import zstandard
 
+from conversations.content import hashing
+from conversations.content.flattening import flattened
 from conversations.content.lossless_values import is_name
 from conversations.errors import Invalid
 from conversations.formats import READERS, Format, Transcript, detect, project_of, read_message, transcript_of
+from conversations.formats.claude_code import is_queued
 from conversations.formats.documents import DOCUMENTS, aider, document_of, gemini
 from conversations.formats.documents.sessions import HostSession
-from conversations.types import NewMessage
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
+from lcmsite.importing.entries import Entry, key_at
 from lcmsite.importing.plugin_sessions import PREFIXES
 from lcmsite.importing.side_files import with_outputs
 from lcmsite.importing.zstandard_file import ZstandardFile
 
-# The prefix of idempotency keys that an import gives to messages without one.
-KEYS_BEGIN = "import:"
 _GZIP, _ZSTANDARD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 # Maximum size of a file in a zip archive: it is read into memory.
 MOST_UNZIPPED_BYTES = 4 * 1024**3
@@ -48,31 +48,6 @@ KNOWN_FORMATS = (
     f"LCM reads messages as JSON ({', '.join(READERS)}), transcripts of Claude Code, Codex and pi, and files of "
     f"{', '.join(each.name for each in DOCUMENTS)} and aider."
 )
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One message of the file, with a key by which a later run recognizes it."""
-
-    where: str
-    session_id: str
-    message: NewMessage
-    key: str
-    # The session's title, project and parent in the file; empty if it has none.
-    title: str = ""
-    project: str = ""
-    parent_session_id: str = ""
-    # The key of the message that this one follows; "" for the first message; None if it follows the one before it.
-    after: str | None = None
-    # The key of the session's head message, if the head is not the last message of the file.
-    head: str = ""
-    # The lines of the file after the previous message up to this one, for the journal.
-    lines: tuple[Mapping[str, Any], ...] = ()
-    # The session of the whole file; its journal gets the lines. Empty if the lines are only messages.
-    file_session_id: str = ""
-    # The program whose plugin may have recorded the message already, and the message's row in that program's form.
-    program: str = ""
-    row: Any = field(default=None, repr=False)
 
 
 @dataclass
@@ -103,6 +78,8 @@ class History:
     # How many lines so far may begin a branch; by session, the key of the newest message.
     _turns: int = field(default=0, repr=False)
     _newest: dict[str, str] = field(default_factory=dict, repr=False)
+    # By session and id of a prompt on the path so far: its key, the hash of its text, its turn, whether it was queued.
+    _prompts: dict[tuple[str, str], tuple[str, bytes, int, bool]] = field(default_factory=dict, repr=False)
     # The titles in a transcript, each with its session and the id of a line of that session, or "".
     _titles: list[tuple[str, str, str]] = field(default_factory=list, repr=False)
     # Lines of a transcript since its last message.
@@ -261,14 +238,14 @@ class History:
 
     def _of_session(self, where: str, session: HostSession, is_whole: bool, program: str) -> Iterator[Entry]:
         session_id = self.session or session.session_id
-        keys = {"": "", **{each.id: _key(session_id, "id", each.id) for each in session.messages if each.id}}
+        keys = {"": "", **{each.id: key_at(session_id, "id", each.id) for each in session.messages if each.id}}
         for place, each in enumerate(session.messages, start=1):
             inner = f"{where}, message {place}".lstrip(", ")
             yield Entry(
                 inner,
                 session_id,
                 replace(each.message, idempotency_key=keys[each.id]) if each.id else each.message,
-                key=keys[each.id] if each.id else _key(session_id, inner, each.row),
+                key=keys[each.id] if each.id else key_at(session_id, inner, each.row),
                 title=session.title if is_name(session.title) else "",
                 project=session.project if is_name(session.project) else "",
                 parent_session_id="" if self.session else session.parent_session_id,
@@ -310,15 +287,24 @@ class History:
             return
         folder = self.path.parent
         message = with_outputs(message, folder.parent if folder.name == "subagents" else folder / self.stem)
-        key = _key(session_id, where, line)
-        self._newest[session_id] = key
-        after = None
+        key = key_at(session_id, where, line)
+        after, repeats = None, ""
         if place:
             may_branch = transcript.may_branch(line)
             # The line begins a branch only if there is at least one whole turn between it and the message it follows.
             after = followed if may_branch and followed != newest and turn < self._turns else None
-            self._turns += may_branch
-            self._messages[place[0]] = (key, self._turns)
+            if after is not None:
+                self._prompts = {ids: each for ids, each in self._prompts.items() if each[2] <= turn}
+            ids = [(session_id, each) for each in transcript.prompt_ids(line)]
+            text = hashing.content_hash(flattened(message.parts) if message.content is None else message.content)
+            found = [self._prompts[each] for each in ids if each in self._prompts] if after is None else []
+            repeats = next((each[0] for each in found if each[1] == text and (is_queued(line) or each[3])), "")
+            self._turns += may_branch and not repeats
+            self._messages[place[0]] = (followed, turn) if repeats else (key, self._turns)
+            for each in ids:
+                self._prompts.setdefault(each, (repeats or key, text, self._turns, is_queued(line)))
+        if not repeats:
+            self._newest[session_id] = key
         self._file_session_id = self._file_session_id or session_id
         # If all messages go into one given session, it has no parent.
         parent = "" if self.session else transcript.parent_of(line) if named else self._parent
@@ -330,6 +316,8 @@ class History:
             project=project or self._project,
             parent_session_id=parent,
             after=after,
+            before=followed if place else newest,
+            repeats=repeats,
             lines=self.take_lines(),
             file_session_id=self._file_session_id,
             program=transcript.name if transcript.name in PREFIXES and not self.session else "",
@@ -362,7 +350,7 @@ class History:
             raise self._malformed(where, str(wrong)) from wrong
         named = row.get("session_id")
         session_id = self.session or (named if isinstance(named, str) and named else session)
-        return Entry(where, session_id, message, key=message.idempotency_key or _key(session_id, where, row))
+        return Entry(where, session_id, message, key=message.idempotency_key or key_at(session_id, where, row))
 
     def _value(self, where: str, text: bytes) -> Any:
         try:
@@ -392,9 +380,3 @@ def _is_broken(line: bytes) -> bool:
     except (RecursionError, ValueError):
         return False
     return False
-
-
-def _key(session_id: str, where: str, row: Any) -> str:
-    """Return an idempotency key for a message at this position of this session."""
-    text = json.dumps([session_id, where, row], sort_keys=True)
-    return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"

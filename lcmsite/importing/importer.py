@@ -25,7 +25,8 @@ from conversations.store.injected import without_injected
 from conversations.store.journal import Journal
 from conversations.store.read import seqs_of_keys
 from conversations.types import ConversationRecord, PartType
-from lcmsite.importing.history import KEYS_BEGIN, Entry, History
+from lcmsite.importing.entries import KEYS_BEGIN, Entry
+from lcmsite.importing.history import History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
 from lcmsite.importing.resume_check import HistoryChanged, require_continued
 
@@ -72,8 +73,11 @@ class Importer:
     _files: dict[str, _JournalFile] = field(default_factory=dict)
     # By session with a changed message: where that message is in the file.
     _changed: dict[str, str] = field(default_factory=dict)
-    # The keys of messages that an earlier version of LCM did not read; they stay in the journal.
-    _unread: set[str] = field(default_factory=set)
+    # The keys of messages that an earlier version of LCM did not read, each with the key of the message before it. They
+    # stay in the journal.
+    _unread: dict[str, str] = field(default_factory=dict)
+    # The keys of such messages whose prompt is stored from a later line.
+    _stored_later: set[str] = field(default_factory=set)
 
     def run(self) -> list[ImportedConversation]:
         """Store everything, committing each batch before the next is read.
@@ -125,7 +129,7 @@ class Importer:
                 continue
             conversation = self._conversation(session_id, entries[0])
             with suppress(_Changed), transaction.atomic():
-                for run in _runs(entries):
+                for run in _runs([entry for entry in entries if not self._is_left_out(entry)]):
                     if run[0].after is not None:
                         self._move_to(conversation, run)
                     else:
@@ -133,6 +137,15 @@ class Importer:
                     self._append(conversation, run)
                 if entries[0].head and conversation.created:
                     self._move_head(conversation, entries[0].head)
+
+    def _is_left_out(self, entry: Entry) -> bool:
+        """Whether an entry stays in the journal: unread earlier, or a prompt again."""
+        if entry.key in self._unread or not entry.repeats:
+            return entry.key in self._unread
+        if entry.repeats not in self._unread or entry.repeats in self._stored_later:
+            return True
+        self._stored_later.add(entry.repeats)
+        return False
 
     def _as_recorded(self, entry: Entry) -> Iterator[Entry]:
         """Yield a message as the plugin stores it, if the plugin recorded the session."""
@@ -209,7 +222,6 @@ class Importer:
         # store compares the others: it refuses another text under the same key.
         known = {each.key for each in entries if each.key in stored and _is_known(each, hashes[stored[each.key]])}
         conversation.stored_before += len(known)
-        known |= self._unread
         messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
         if not messages:
             return
@@ -233,7 +245,10 @@ class Importer:
         self.store.scope.conversation(conversation.conversation_id, locked=True)
         known = seqs_of_keys(conversation.conversation_id, [entry.key for entry in run])
         if new := next((entry for entry in run if entry.key not in known), None):
-            self._move_head(conversation, new.after or "")
+            key = new.after or ""
+            while key in self._unread:
+                key = self._unread[key]
+            self._move_head(conversation, key)
 
     def _rewind(self, conversation: ImportedConversation, run: list[Entry]) -> None:
         """Move the head back if this begins a file of Codex that follows a rewind."""

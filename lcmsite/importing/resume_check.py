@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 
 from django.db.models import Q, QuerySet
@@ -13,13 +13,14 @@ from django.db.models import Q, QuerySet
 from conversations.content import hashing
 from conversations.content.flattening import flattened
 from conversations.errors import Conflict
-from conversations.formats.claude_code import is_queued
+from conversations.formats.claude_code import QUEUED, is_queued
 from conversations.formats.codex import has_ordinal
-from conversations.models import Conversation, Message
+from conversations.models import Conversation, Message, MessagePart
 from conversations.scope import Scope
 from conversations.store.injected import without_injected
 from conversations.store.read import seqs_of_keys
-from lcmsite.importing.history import KEYS_BEGIN, Entry, History
+from lcmsite.importing.entries import KEYS_BEGIN, Entry
+from lcmsite.importing.history import History
 
 AT_ONCE = 1000
 _NOTHING = hashing.content_hash("")
@@ -52,9 +53,13 @@ class _Session:
     new_texts: Counter[tuple[bytes, datetime | None]] = field(default_factory=Counter)
     # Whether a text with another time is another message: another file of a session of Codex may repeat texts.
     is_by_time: bool = False
-    # Keys of messages that earlier versions of LCM did not read: since the last stored message, and before it.
-    maybe_unread: set[str] = field(default_factory=set)
-    unread: set[str] = field(default_factory=set)
+    # Queued prompts after the newest stored message of the file: they are new, or an earlier version of LCM did not
+    # read them.
+    maybe_unread: list[Entry] = field(default_factory=list)
+    # The keys of messages that an earlier version of LCM did not read, each with the key of the message before it.
+    unread: dict[str, str] = field(default_factory=dict)
+    # The keys of such messages whose prompt is stored from a later line.
+    stored_later: set[str] = field(default_factory=set)
 
     def imported_later(self) -> QuerySet[Message]:
         """Return the messages that imports stored after the newest one of the file.
@@ -71,35 +76,55 @@ class _Session:
         if seq is not None and seq > self.newest_seq:
             return
         if seq is not None:
-            if self.first_new:
+            differs = self.first_new
+            if self.maybe_unread and self._has_queued(before=seq):
+                differs = differs or self.maybe_unread[0].where
+            if differs:
                 raise HistoryChanged(
-                    f"{self.file}, {self.first_new} differs from what an earlier import read there, but {entry.where}, "
+                    f"{self.file}, {differs} differs from what an earlier import read there, but {entry.where}, "
                     f"after it, is stored already. {_WHAT_TO_DO}"
                 )
             self.stored_until = max(self.stored_until, seq)
-            self.unread |= self.maybe_unread
+            self.unread.update((each.key, each.before) for each in self.maybe_unread)
             self.maybe_unread.clear()
+            if entry.repeats in self.unread:
+                self.stored_later.add(entry.repeats)
             return
         if not without_injected([entry.message]).messages:
             # LCM injected the whole message, so it is never stored.
             return
-        if is_queued(entry.row) and not self.first_new:
-            self.maybe_unread.add(entry.key)
+        if entry.repeats and (entry.repeats not in self.unread or entry.repeats in self.stored_later):
+            # The prompt is stored from an earlier line, or will be, unless that line is unread.
+            if any(each.key == entry.repeats for each in self.maybe_unread):
+                self.maybe_unread.append(entry)
             return
-        if not self.first_new:
-            self.first_new = entry.where
+        if is_queued(entry.row) and not self.first_new:
+            self.maybe_unread.append(entry)
+            return
+        self._count_new([entry, *self.maybe_unread])
+        self.maybe_unread.clear()
+
+    def _count_new(self, entries: list[Entry]) -> None:
+        if not self.first_new and entries:
+            self.first_new = entries[0].where
             self.has_more_stored = self.imported_later().exists()
-            self.is_by_time = has_ordinal(entry.row)
+            self.is_by_time = has_ordinal(entries[0].row)
         if self.has_more_stored:
-            message = entry.message
-            content = flattened(message.parts) if message.content is None else message.content
-            self.new_texts[self._text_key(hashing.content_hash(content), message.created_at)] += 1
+            for message in (entry.message for entry in entries):
+                content = flattened(message.parts) if message.content is None else message.content
+                self.new_texts[self._text_key(hashing.content_hash(content), message.created_at)] += 1
+
+    def _has_queued(self, *, before: int) -> bool:
+        """Whether a queued prompt that is not in the file is stored before that seq."""
+        where = {"message__conversation_id": self.conversation_id, f"metadata__{QUEUED}": True}
+        return MessagePart.objects.filter(message__seq__range=(self.stored_until + 1, before - 1), **where).exists()
 
     def require_new(self) -> None:
         """Raise HistoryChanged if most later stored texts are among the new texts.
 
         In that case lines have moved, and would be stored twice. Two files of one session share only some texts.
         """
+        self._count_new(self.maybe_unread)
         texts = Counter({key: count for key, count in self.new_texts.items() if key[0] != _NOTHING})
         count = again = 0
         if texts:
@@ -120,10 +145,11 @@ class _Session:
         return content_hash, created_at if self.is_by_time else None
 
 
-def require_continued(history: History, scope: Scope) -> set[str]:
+def require_continued(history: History, scope: Scope) -> dict[str, str]:
     """Raise HistoryChanged unless a file continues what was imported of it.
 
     Returns the keys of messages that an earlier version of LCM did not read: stored now, they would follow later ones.
+    Each has the key of the message before it.
 
     It reads the whole file again. There are two cases. A message is not stored, but a later one of its session is: the
     message was edited, and would be stored after its successors. Or most new messages were imported before from other
@@ -146,4 +172,4 @@ def require_continued(history: History, scope: Scope) -> set[str]:
                 sessions[session_id].take(entry, seqs.get(entry.key))
     for session in sessions.values():
         session.require_new()
-    return set().union(*(session.unread for session in sessions.values()))
+    return dict(chain.from_iterable(session.unread.items() for session in sessions.values()))

@@ -336,7 +336,10 @@ def test_a_text_that_claude_code_wrote_for_the_user_is_synthetic(text, more, is_
     ("text", "more", "is_added"),
     [
         ("Also note the green buoy.", {"commandMode": "prompt"}, False),
-        ("Look at the buoy.", {"isMeta": True, "origin": {"kind": "plugin"}}, True),
+        ("Look at the buoy.", {"isMeta": True, "origin": {"kind": "unclassified"}}, True),
+        ("Look at the buoy.", {"origin": {"kind": "human"}}, False),
+        ("Look at the buoy.", {"origin": {"kind": "peer"}}, True),
+        ("Continue.", {"origin": {"kind": "auto-continuation"}}, True),
         ("<task-notification>\n<status>completed</status>\n</task-notification>", {}, True),
     ],
 )
