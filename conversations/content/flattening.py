@@ -40,6 +40,11 @@ def flattened(parts: Iterable[NewPart]) -> str:
     return "\n".join([text for part in parts for _, text in _texts_of(part)])
 
 
+def content_of(message: NewMessage) -> str:
+    """Return the content with which a message is stored, unless it is too long."""
+    return flattened(message.parts) if message.content is None else message.content
+
+
 def searchable(content: str, parts: Iterable[NewPart]) -> str:
     """Join the content with the texts that only the parts have.
 

@@ -1,12 +1,12 @@
-"""One message of a file that is imported."""
+"""One message of a file that is imported, and how it is recognized again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from conversations.types import NewMessage
 
@@ -47,3 +47,40 @@ def key_at(session_id: str, where: str, row: Any) -> str:
     """Return an idempotency key for a message at this position of this session."""
     text = json.dumps([session_id, where, row], sort_keys=True)
     return f"{KEYS_BEGIN}{hashlib.sha256(text.encode('ascii')).hexdigest()[:40]}"
+
+
+class Prompt(NamedTuple):
+    """A prompt: its key, the hash of its text, and whether it was queued."""
+
+    key: str
+    text: bytes
+    is_queued: bool
+
+
+@dataclass
+class Prompts:
+    """The prompts of a transcript on the path so far.
+
+    A program may write a queued prompt several times, also as a line of the user. Such lines have a common id. Ids are
+    of a session.
+    """
+
+    # By id: the first prompt with it, and its turn.
+    _by_id: dict[tuple[str, str], tuple[Prompt, int]] = field(default_factory=dict)
+
+    def repeated_by(self, prompt: Prompt, ids: Iterable[tuple[str, str]]) -> str:
+        """Return the key of the earlier prompt that this one repeats, or ""."""
+        found = (self._by_id[each][0] for each in ids if each in self._by_id)
+        return next((each.key for each in found if self._is_same(prompt, each)), "")
+
+    def add(self, prompt: Prompt, ids: Iterable[tuple[str, str]], *, turn: int) -> None:
+        for each in ids:
+            self._by_id.setdefault(each, (prompt, turn))
+
+    def go_back(self, turn: int) -> None:
+        """Forget the prompts after that turn, as another branch begins there."""
+        self._by_id = {id: found for id, found in self._by_id.items() if found[1] <= turn}
+
+    @staticmethod
+    def _is_same(prompt: Prompt, earlier: Prompt) -> bool:
+        return prompt.text == earlier.text and (prompt.is_queued or earlier.is_queued)

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from conversations.content import hashing
-from conversations.content.flattening import flattened
+from conversations.content.flattening import content_of
 from conversations.content.lossless_values import is_name
 from conversations.errors import Invalid
 from conversations.formats import READERS, Format, Transcript, detect, project_of, read_message, transcript_of
@@ -32,7 +32,7 @@ from conversations.formats.documents import DOCUMENTS, aider, document_of, gemin
 from conversations.formats.documents.sessions import HostSession
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
-from lcmsite.importing.entries import Entry, key_at
+from lcmsite.importing.entries import Entry, Prompt, Prompts, key_at
 from lcmsite.importing.plugin_sessions import PREFIXES
 from lcmsite.importing.side_files import with_outputs
 from lcmsite.importing.zstandard_file import ZstandardFile
@@ -78,8 +78,7 @@ class History:
     # How many lines so far may begin a branch; by session, the key of the newest message.
     _turns: int = field(default=0, repr=False)
     _newest: dict[str, str] = field(default_factory=dict, repr=False)
-    # By session and id of a prompt on the path so far: its key, the hash of its text, its turn, whether it was queued.
-    _prompts: dict[tuple[str, str], tuple[str, bytes, int, bool]] = field(default_factory=dict, repr=False)
+    _prompts: Prompts = field(default_factory=Prompts, repr=False)
     # The titles in a transcript, each with its session and the id of a line of that session, or "".
     _titles: list[tuple[str, str, str]] = field(default_factory=list, repr=False)
     # Lines of a transcript since its last message.
@@ -293,16 +292,16 @@ class History:
             may_branch = transcript.may_branch(line)
             # The line begins a branch only if there is at least one whole turn between it and the message it follows.
             after = followed if may_branch and followed != newest and turn < self._turns else None
-            if after is not None:
-                self._prompts = {ids: each for ids, each in self._prompts.items() if each[2] <= turn}
             ids = [(session_id, each) for each in transcript.prompt_ids(line)]
-            text = hashing.content_hash(flattened(message.parts) if message.content is None else message.content)
-            found = [self._prompts[each] for each in ids if each in self._prompts] if after is None else []
-            repeats = next((each[0] for each in found if each[1] == text and (is_queued(line) or each[3])), "")
+            prompt = Prompt(key, hashing.content_hash(content_of(message)), is_queued(line)) if ids else None
+            if after is not None:
+                self._prompts.go_back(turn)
+            elif prompt:
+                repeats = self._prompts.repeated_by(prompt, ids)
             self._turns += may_branch and not repeats
             self._messages[place[0]] = (followed, turn) if repeats else (key, self._turns)
-            for each in ids:
-                self._prompts.setdefault(each, (repeats or key, text, self._turns, is_queued(line)))
+            if prompt:
+                self._prompts.add(prompt._replace(key=repeats or key), ids, turn=self._turns)
         if not repeats:
             self._newest[session_id] = key
         self._file_session_id = self._file_session_id or session_id

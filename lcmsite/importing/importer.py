@@ -15,7 +15,7 @@ from django.db.models.fields.json import KT
 
 from compaction.hosts.branching import Branches
 from conversations.content import hashing
-from conversations.content.flattening import flattened
+from conversations.content.flattening import content_of
 from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
 from conversations.formats.codex import rewound_to
@@ -343,8 +343,7 @@ def _is_known(entry: Entry, stored_hash: bytes) -> bool:
         return True
     if not entry.key.startswith(KEYS_BEGIN):
         return entry.after is not None
-    text = flattened(message.parts) if message.content is None else message.content
-    return hashing.content_hash(text) == stored_hash
+    return hashing.content_hash(content_of(message)) == stored_hash
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:

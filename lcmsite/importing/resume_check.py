@@ -11,7 +11,7 @@ from operator import attrgetter
 from django.db.models import Q, QuerySet
 
 from conversations.content import hashing
-from conversations.content.flattening import flattened
+from conversations.content.flattening import content_of
 from conversations.errors import Conflict
 from conversations.formats.claude_code import QUEUED, is_queued
 from conversations.formats.codex import has_ordinal
@@ -111,8 +111,7 @@ class _Session:
             self.is_by_time = has_ordinal(entries[0].row)
         if self.has_more_stored:
             for message in (entry.message for entry in entries):
-                content = flattened(message.parts) if message.content is None else message.content
-                self.new_texts[self._text_key(hashing.content_hash(content), message.created_at)] += 1
+                self.new_texts[self._text_key(hashing.content_hash(content_of(message)), message.created_at)] += 1
 
     def _has_queued(self, *, before: int) -> bool:
         """Whether a queued prompt that is not in the file is stored before that seq."""

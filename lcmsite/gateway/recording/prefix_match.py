@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conversations.content.flattening import flattened
+from conversations.content.flattening import content_of
 from conversations.content.hashing import content_hash
 from conversations.store.injected import without_injected
 from conversations.types import NewMessage, PartType, Role
@@ -51,6 +51,7 @@ class CallingAnswer:
     is_erased: bool = False
 
     def is_repeated_by(self, message: NewMessage, calls: Sequence[Call]) -> bool:
+        """Whether a message with these calls is this answer, perhaps rewritten."""
         if len(calls) != len(self.calls):
             return False
         if self.is_erased:
@@ -81,8 +82,9 @@ class Match:
 
     seq: int
     new: tuple[int, ...]
-    # Known messages that came back in another form, such as cleared tool results; and those with rewritten calls.
+    # Known messages that came back in another form, such as cleared tool results.
     altered: tuple[int, ...] = ()
+    # Known answers that came back with rewritten calls.
     rewritten: tuple[int, ...] = ()
     is_boundary: bool = False
 
@@ -224,4 +226,4 @@ def _content_hash(message: WireMessage) -> bytes:
     A long text that is moved to a file has another.
     """
     [stored] = without_injected([message.message]).messages or [message.message]
-    return content_hash(flattened(stored.parts) if stored.content is None else stored.content)
+    return content_hash(content_of(stored))
