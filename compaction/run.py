@@ -15,6 +15,7 @@ import pglock
 import structlog
 from django.db import transaction
 from django.utils import timezone
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from compaction import observability
 from compaction.models import CompactionJob, CompactionRun
@@ -51,6 +52,8 @@ _UPDATED = (
     "outcome", "finished_at", "tokens_after", "leaf_summaries", "condensed_summaries", "redone_summaries", "details",
 )  # fmt: skip
 
+# The pause between two attempts to compact a conversation that another process compacts.
+BUSY_PAUSE_SECONDS = 0.1
 # The key space of our advisory locks, easy to find in pg_locks and in query logs.
 COMPACTION = "lcm.compaction"
 
@@ -67,6 +70,19 @@ def compaction_lock(conversation_id: int) -> Iterator[None]:
         if not acquired:
             raise ConversationBusy(f"Conversation {conversation_id} is being compacted already; try again shortly.")
         yield
+
+
+def retrying_while_busy(seconds: float) -> Retrying:
+    """Return an object that calls a function again while it raises ConversationBusy.
+
+    After `seconds` it raises that error itself.
+    """
+    return Retrying(
+        retry=retry_if_exception_type(ConversationBusy),
+        wait=wait_fixed(BUSY_PAUSE_SECONDS),
+        stop=stop_after_delay(seconds),
+        reraise=True,
+    )
 
 
 def abandon_runs(conversation_id: int) -> None:

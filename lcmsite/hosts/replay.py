@@ -12,6 +12,7 @@ from typing import Any
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
+from compaction.run import retrying_while_busy
 from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
 from conversations.formats import from_native
 from conversations.scope import Scope
@@ -27,6 +28,8 @@ from lcmsite.types import KeyScope
 
 # After this many unexpected failures, only `lcm hook replay` by hand retries an entry.
 MOST_ATTEMPTS = 5
+# How long a flush waits for another compaction of its conversation, as the import before it may lead to one.
+_BUSY_SECONDS = 60
 # Errors that no retry can cure: the entry is removed. After other errors it stays in the spool.
 _HOPELESS = (Invalid, NotFound, HistoryChanged)
 
@@ -145,7 +148,8 @@ def _conversation_id(entry: dict[str, Any], scope: Scope) -> int | None:
 
 def _flush(entry: dict[str, Any], scope: Scope) -> None:
     if (conversation_id := _conversation_id(entry, scope)) is not None:
-        HostCompaction.from_settings(scope).flush_all(
+        retrying_while_busy(_BUSY_SECONDS)(
+            HostCompaction.from_settings(scope).flush_all,
             conversation_id=conversation_id,
             host_reference=entry["reference"],
             last_seq=_last_seq_before(entry, conversation_id),

@@ -10,7 +10,9 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -34,6 +36,7 @@ from lcmsite.importing.importer import Importer
 from lcmsite.models import ApiKey
 from lcmsite.wsgi import application
 from tests.committed import committed_db
+from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.importing import host_files as files
 from tests.lcmsite.callers import an_api_key, lcm
@@ -247,6 +250,20 @@ def test_a_flush_waits_for_the_import_of_what_was_cut(used, monkeypatch, stored)
     assert (first.waiting, before, second.waiting) == (2, 0, 0)
     boundary = CompactionBoundary.objects.get()
     assert Message.objects.get(seq=boundary.last_seq).content == "Message 1."
+
+
+def test_a_flush_waits_for_another_compaction_of_its_session(used, monkeypatch):
+    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
+    lcm("import", path)
+    leave("claude-code", *entries_of("PreCompact", transcript_path=path))
+
+    with ExitStack() as another:
+        another.enter_context(another_session_compacts(Conversation.objects.get().pk))
+        monkeypatch.setattr(time, "sleep", lambda _: another.close())
+        report = replay()
+
+    assert report.waiting == 0
+    assert CompactionBoundary.objects.get().last_seq == Message.objects.count()
 
 
 def test_a_flush_of_what_was_never_imported_is_noted_and_ends(used):

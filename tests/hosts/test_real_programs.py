@@ -66,12 +66,18 @@ def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site
         """The sub-agent may work while its session goes on."""
         return Answer("It is 5433, says the pilot." if b"Look 0." in request.body else "The pilot says 5433.")
 
+    def summarized(_: Request) -> Answer:
+        """A model summarizes for longer than LCM flushes; on a busy machine a script would not."""
+        found = site.api.get(f"conversations/find/?session_id={session}")["conversation_id"]
+        boundaries = f"conversations/{found}/boundaries/"
+        wait_until(lambda: site.api.get(boundaries)["items"], seconds=120, what="the session is flushed")
+        return Answer("<summary>They talked about a port.</summary>")
+
     with Vendor(*looks, Answer(calls=(agent,)), says) as vendor:
         session = str(claude(tmp_path, vendor, "Which port has the harbour?")["session_id"])
         site.wait_for(session, "Which port has the harbour?", "It is 5433, says the pilot.", "harbour 11 port 5060")
 
-        # The recall waits for the flush, if the model is faster than LCM.
-        vendor.answers(Answer("<summary>They talked about a port.</summary>"))
+        vendor.answers(summarized)
         claude(tmp_path, vendor, "/compact", "--continue")
         search = ToolCall("mcp__lcm__lcm_grep", {"query": "pilot 5433"})
         vendor.answers(Answer(calls=(search,)), Answer("The pilot said 5433."))

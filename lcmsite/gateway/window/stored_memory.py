@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +17,7 @@ import structlog
 from compaction.engine import CompactionEngine
 from compaction.hosts.host_service import HostCompaction
 from compaction.rendering import render_summary
+from compaction.run import retrying_while_busy
 from compaction.types import Reason
 from conversations.errors import Conflict, ConversationBusy
 from conversations.models import Conversation
@@ -33,7 +33,6 @@ logger = structlog.get_logger(__name__)
 
 # How long a request waits for new summaries. A later request uses those that are ready after this time.
 COMPACTION_SECONDS = 5.0
-_BUSY_SECONDS = 0.1
 # How many of the newest cuts are tried; after a rewind, an older one may apply.
 _MOST_CUTS = 20
 _METADATA_KEY = "gateway_window"
@@ -109,18 +108,13 @@ class StoredMemory:
         work.join(COMPACTION_SECONDS)
 
     def _compact(self) -> None:
-        deadline = time.monotonic() + COMPACTION_SECONDS
+        again = retrying_while_busy(COMPACTION_SECONDS)
         try:
-            while True:
-                try:
-                    self.engine.compact(conversation_id=self.conversation.pk, reason=Reason.MANUAL)
-                    return
-                except ConversationBusy:
-                    if time.monotonic() > deadline:
-                        return
-                    time.sleep(_BUSY_SECONDS)
+            again(self.engine.compact, conversation_id=self.conversation.pk, reason=Reason.MANUAL)
+        except ConversationBusy:
+            # The request goes on without new summaries, as after an error.
+            return
         except Exception as error:
-            # The request goes on without new summaries.
             logger.warning("gateway_compaction_failed", exc_info=error)
 
     @property
