@@ -26,7 +26,7 @@ def main() -> None:
         "--only",
         nargs="*",
         default=(),
-        choices=("ingest", "http", "history", "check", "vectors", "gateway", "hook", "memory"),
+        choices=("ingest", "http", "history", "long", "check", "vectors", "gateway", "hook", "memory"),
         help="these chapters alone",
     )
     parser.add_argument(

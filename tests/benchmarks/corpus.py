@@ -22,6 +22,8 @@ NEEDLE_EVERY = 1009
 BEGINNING = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 MEDIAN_CHARACTERS = 232
+# As where an assistant writes pages.
+MEDIAN_OF_LONG = 2_000
 SPREAD = 1.3
 MOST_CHARACTERS = 16_000
 
@@ -60,10 +62,11 @@ class Corpus:
 
     messages: int
     seed: int = 1
+    median_characters: int = MEDIAN_CHARACTERS
 
     def __iter__(self) -> Iterator[NewMessage]:
-        random = Random(self.seed)
-        said = chain.from_iterable(_turns(random))
+        writer = _Writer(Random(self.seed), self.median_characters)
+        said = chain.from_iterable(_turns(writer))
         for number in range(1, self.messages + 1):
             role, part = next(said)
             if number % NEEDLE_EVERY == 0:
@@ -83,8 +86,8 @@ def _with_needle(part: NewPart, word: str) -> NewPart:
     return NewPart(**{**part.__dict__, field: f"{getattr(part, field)} {word}"})
 
 
-def _turns(random: Random) -> Iterator[list[tuple[Role, NewPart]]]:
-    writer = _Writer(random)
+def _turns(writer: _Writer) -> Iterator[list[tuple[Role, NewPart]]]:
+    random = writer.random
     calls = 0
     while True:
         turn = [(Role.USER, _text(writer.prose(writer.length())))]
@@ -114,8 +117,9 @@ def _result(call_id: str, output: str) -> NewPart:
 class _Writer:
     """Writes in the words of the topic at hand, and changes the topic from time to time."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, median_characters: int) -> None:
         self.random = random
+        self.median = math.log(median_characters)
         self.kinds: tuple[Callable[[], str], ...] = (self._log, self._trace, self._json, self._diff, self._listing)
         self._new_topic()
 
@@ -130,7 +134,7 @@ class _Writer:
             self._new_topic()
 
     def length(self) -> int:
-        characters = self.random.lognormvariate(math.log(MEDIAN_CHARACTERS), SPREAD)
+        characters = self.random.lognormvariate(self.median, SPREAD)
         return max(4, min(MOST_CHARACTERS, int(characters)))
 
     def prose(self, characters: int) -> str:

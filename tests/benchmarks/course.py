@@ -29,7 +29,7 @@ from tests.benchmarks import (
     through_gateway,
     vectors,
 )
-from tests.benchmarks.corpus import Corpus
+from tests.benchmarks.corpus import MEDIAN_OF_LONG, Corpus
 from tests.benchmarks.report import Line, table, verdict
 from tests.benchmarks.weather import weather
 
@@ -40,6 +40,7 @@ def run(sizes: Sequence[int], *, only: Sequence[str] = (), passages: int = 10_00
         "ingest": _ingest,
         "http": _over_http,
         "history": _histories,
+        "long": _long_messages,
         "check": checking.checked,
         "vectors": lambda _: vectors.searched(passages),
         "gateway": lambda _: through_gateway.through_gateway(),
@@ -108,6 +109,15 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
             lines += sqlite.searched(size, pair, cells)
             lines += http_reading.read_over_http(size, pair, cells)
     return [*compaction.lines_of(made), *read.lines(), *lines]
+
+
+def _long_messages(sizes: Sequence[int]) -> list[Line]:
+    """Search in as many messages as the longest history has, each ten times as long."""
+    size, pair = max(sizes), ingest.Pair.opened("long messages")
+    corpus = Corpus(size, median_characters=MEDIAN_OF_LONG)
+    ingest.Writing(pair, count=ingest.a_store().tokens.count).in_batches(iter(corpus))
+    analyze()
+    return search.searched(size, pair, search.queries_for(size, pair), of=" long")
 
 
 def analyze() -> None:

@@ -25,8 +25,8 @@ RARE = range(3, 13)
 Cells = dict[tuple[str, int], list[str]]
 
 
-def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
-    """Search our conversation of this size."""
+def searched(size: int, pair: Pair, cells: Cells, *, of: str = "") -> list[Line]:
+    """Search our conversation of this size; `of` says of what messages, if not of the usual ones."""
     engine = RetrievalEngine.from_settings(a_store().scope)
     floor = Floor()
     where = {"conversation_id": pair.ours, "limit": HITS}
@@ -38,7 +38,7 @@ def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
             pieces=queries,
             passes=PASSES,
         )
-        work = f"newest first, {terms} {band} at {size:,}"
+        work = f"newest first, {terms} {band} at {size:,}{of}"
         lines += _p50_and_p95("5", work, found, 3 if terms == 1 else 6, 15)
     for band in dict.fromkeys(band for band, _ in cells):
         found = by_passes(
@@ -47,7 +47,7 @@ def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
             pieces=queries_of(band, cells),
             passes=PASSES,
         )
-        lines += _p50_and_p95("6", f"grep {band} words at {size:,}", found, 18, 40)
+        lines += _p50_and_p95("6", f"grep {band} words at {size:,}{of}", found, 18, 40)
     for kind, (pattern, goal) in patterns(size).items():
         found = by_passes(
             floor=lambda pattern: floor.rows("matches_of_pattern", (pair.ours, pattern, HITS)),
@@ -55,7 +55,7 @@ def searched(size: int, pair: Pair, cells: Cells) -> list[Line]:
             pieces=[pattern],
             passes=PATTERN_PASSES,
         )
-        lines.append(milliseconds("7", f"regex, {kind}, at {size:,}, p50", found, goal))
+        lines.append(milliseconds("7", f"regex, {kind}, at {size:,}{of}, p50", found, goal))
     return lines
 
 
