@@ -65,7 +65,7 @@ class Prompts:
     of a session.
     """
 
-    # By id: the first prompt with it, and its turn.
+    # By id: the first prompt with it, and its turn; in the order of turns.
     _by_id: dict[tuple[str, str], tuple[Prompt, int]] = field(default_factory=dict)
 
     def repeated_by(self, prompt: Prompt, ids: Iterable[tuple[str, str]]) -> str:
@@ -79,7 +79,8 @@ class Prompts:
 
     def go_back(self, turn: int) -> None:
         """Forget the prompts after that turn, as another branch begins there."""
-        self._by_id = {id: found for id, found in self._by_id.items() if found[1] <= turn}
+        while self._by_id and next(reversed(self._by_id.values()))[1] > turn:
+            self._by_id.popitem()
 
     @staticmethod
     def _is_same(prompt: Prompt, earlier: Prompt) -> bool:

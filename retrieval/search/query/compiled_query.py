@@ -19,7 +19,7 @@ MOST_CANDIDATES = 1000
 MOST_PAIRS = MOST_COMPOUNDS = 6
 # The document frequency (share of rows) that PostgreSQL assumes for a lexeme without statistics.
 _UNCOUNTED = 0.005
-# The weight of the proximity term of a compound: its parts are adjacent. docs/figures.md compares other values.
+# The weight of the proximity term of a compound: its parts are adjacent. docs/figures.md shows its effect.
 _COMPOUND = 1.0
 # The same for two adjacent words of a sentence: less than the 1 of a short query, as grammar makes many words adjacent.
 _PAIR_OF_A_SENTENCE = 0.2
