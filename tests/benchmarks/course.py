@@ -112,7 +112,7 @@ def _histories(sizes: Sequence[int]) -> list[Line]:
 
 
 def _long_messages(sizes: Sequence[int]) -> list[Line]:
-    """Search in as many messages as the longest history has, each ten times as long."""
+    """Search in as many messages as the longest history has, each about six times as long."""
     size, pair = max(sizes), ingest.Pair.opened("long messages")
     corpus = Corpus(size, median_characters=MEDIAN_OF_LONG)
     ingest.Writing(pair, count=ingest.a_store().tokens.count).in_batches(iter(corpus))
