@@ -445,7 +445,7 @@ def test_the_time_to_render_a_message_grows_with_its_calls_and_texts(format):
         return taken
 
     # Four times as many take four times as long, and not sixteen times.
-    assert min(seconds(4000) for _ in range(2)) < 9 * min(seconds(1000) for _ in range(3))
+    assert min(seconds(4000) for _ in range(2)) < 7 * min(seconds(1000) for _ in range(3))
 
 
 def test_an_attachment_that_no_api_takes_is_named():
