@@ -53,7 +53,7 @@ _UPDATED = (
 )  # fmt: skip
 
 # The pause between two attempts to compact a conversation that another process compacts.
-BUSY_PAUSE_SECONDS = 0.1
+_BUSY_PAUSE_SECONDS = 0.1
 # The key space of our advisory locks, easy to find in pg_locks and in query logs.
 COMPACTION = "lcm.compaction"
 
@@ -75,11 +75,11 @@ def compaction_lock(conversation_id: int) -> Iterator[None]:
 def retrying_while_busy(seconds: float) -> Retrying:
     """Return an object that calls a function again while it raises ConversationBusy.
 
-    After `seconds` it raises that error itself.
+    After `seconds`, the error is raised.
     """
     return Retrying(
         retry=retry_if_exception_type(ConversationBusy),
-        wait=wait_fixed(BUSY_PAUSE_SECONDS),
+        wait=wait_fixed(_BUSY_PAUSE_SECONDS),
         stop=stop_after_delay(seconds),
         reraise=True,
     )

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,8 +19,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from compaction.engine import CompactionEngine
 from compaction.hosts.branching import Branches
+from compaction.run import retrying_while_busy
 from compaction.types import CompactionResult
-from conversations.errors import Conflict, ConversationBusy, Invalid
+from conversations.errors import Conflict, Invalid
 from conversations.files.large_files import LargeFileService
 from conversations.files.uploads import UploadService
 from conversations.formats import READERS
@@ -129,14 +129,8 @@ def _compact(engine: CompactionEngine, conversation_id: int) -> CompactionResult
 
     Raises ConversationBusy if that takes more than LONGEST_COMPACTION_WAIT_SECONDS.
     """
-    deadline = time.monotonic() + LONGEST_COMPACTION_WAIT_SECONDS
-    while True:
-        try:
-            return engine.compact(conversation_id=conversation_id)
-        except ConversationBusy:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+    again = retrying_while_busy(LONGEST_COMPACTION_WAIT_SECONDS)
+    return again(engine.compact, conversation_id=conversation_id)
 
 
 def progress_bar() -> Progress:
