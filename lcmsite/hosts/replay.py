@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 import traceback
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -12,8 +13,7 @@ from typing import Any
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.host_service import HostCompaction
-from compaction.run import retrying_while_busy
-from conversations.errors import Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
+from conversations.errors import ConversationBusy, Forbidden, Invalid, NotFound, Unauthenticated, Unavailable
 from conversations.formats import from_native
 from conversations.scope import Scope
 from conversations.store.conversations import ConversationStore
@@ -28,8 +28,9 @@ from lcmsite.types import KeyScope
 
 # After this many unexpected failures, only `lcm hook replay` by hand retries an entry.
 MOST_ATTEMPTS = 5
-# How long a flush waits for another compaction of its conversation, as the import before it may lead to one.
-_BUSY_SECONDS = 60
+# How long a replay waits for other compactions of the conversations to flush: the imports before may lead to some.
+BUSY_SECONDS = 60
+_PAUSE_SECONDS = 0.2
 # Errors that no retry can cure: the entry is removed. After other errors it stays in the spool.
 _HOPELESS = (Invalid, NotFound, HistoryChanged)
 
@@ -53,6 +54,7 @@ def replay(lock: int | None = None) -> ReplayReport:
     most_attempts = math.inf if lock is None else MOST_ATTEMPTS
     report = ReplayReport()
     tried: set[tuple[str, float]] = set()
+    deadline = time.monotonic() + BUSY_SECONDS
     while True:
         # Look again after releasing the lock: hooks that found it held rely on this process.
         fresh = [
@@ -66,38 +68,47 @@ def replay(lock: int | None = None) -> ReplayReport:
             break
         try:
             for name, entry in fresh:
-                tried.add((name, entry["at"]))
-                _try(name, entry, report)
+                if _try(name, entry, report, waits=time.monotonic() < deadline):
+                    tried.add((name, entry["at"]))
         finally:
             os.close(lock)
             lock = None
+        if any((name, entry["at"]) not in tried for name, entry in fresh):
+            time.sleep(_PAUSE_SECONDS)
     report.waiting = spool.pending()[0]
     return report
 
 
-def _try(name: str, entry: dict[str, Any], report: ReplayReport) -> None:
+def _try(name: str, entry: dict[str, Any], report: ReplayReport, *, waits: bool) -> bool:
+    """Process an entry; return whether it was tried.
+
+    It was not if its conversation is being compacted and the replay `waits` for that.
+    """
     host = str(entry["host"])
     of = entry.get("file", entry.get("session"))
     try:
         created = _do(entry, _scope_of(host))
     except Exception as error:
         # Catch every error: the other entries must be tried, too.
+        if waits and isinstance(error, ConversationBusy):
+            return False
         problem = problem_of(error)
         detail = _place_of(error) if problem is INTERNAL else problem.detail
         host_state.log(f"{host}: {entry['do']} {of}: {detail}")
         host_state.note(host, problem=f"{entry['do']}: {detail}")
         if problem.retryable:
-            return
+            return True
         report.refused.append(f"{of}: {detail}")
         if not isinstance(error, _HOPELESS):
             if not isinstance(error, Unauthenticated | Forbidden):
                 spool.count_attempt(name, entry)
-            return
+            return True
     else:
         report.created += created
         host_state.note(host, **{str(entry["do"]): {"of": of, "created": created}})
     spool.done(name, entry)
     report.done += 1
+    return True
 
 
 def _place_of(error: Exception) -> str:
@@ -148,8 +159,7 @@ def _conversation_id(entry: dict[str, Any], scope: Scope) -> int | None:
 
 def _flush(entry: dict[str, Any], scope: Scope) -> None:
     if (conversation_id := _conversation_id(entry, scope)) is not None:
-        retrying_while_busy(_BUSY_SECONDS)(
-            HostCompaction.from_settings(scope).flush_all,
+        HostCompaction.from_settings(scope).flush_all(
             conversation_id=conversation_id,
             host_reference=entry["reference"],
             last_seq=_last_seq_before(entry, conversation_id),

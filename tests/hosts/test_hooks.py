@@ -28,6 +28,7 @@ from conversations.types import ParentLink
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR
 from lcmsite.hosts import agent_host, hook, host_state, spool
+from lcmsite.hosts import replay as replaying
 from lcmsite.hosts.agent_host import Host, host_named
 from lcmsite.hosts.programs import claude_code_host
 from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
@@ -252,18 +253,44 @@ def test_a_flush_waits_for_the_import_of_what_was_cut(used, monkeypatch, stored)
     assert Message.objects.get(seq=boundary.last_seq).content == "Message 1."
 
 
-def test_a_flush_waits_for_another_compaction_of_its_session(used, monkeypatch):
-    path = transcript(used, "cc-1.jsonl", files.CLAUDE_CODE)
-    lcm("import", path)
-    leave("claude-code", *entries_of("PreCompact", transcript_path=path))
+def two_sessions_to_flush(home: Path) -> int:
+    """Leave the flushes of two imported sessions; returns the conversation of the first."""
+    lines = [files.claude_code_line(f"u{place + 1}", f"u{place}", f"Message {place}.") for place in range(3)]
+    for session, content in (("cc-1", files.CLAUDE_CODE), ("cc-2", lines)):
+        path = transcript(home, f"{session}.jsonl", content)
+        lcm("import", path)
+        leave("claude-code", *entries_of("PreCompact", session_id=session, transcript_path=path))
+    return Conversation.objects.order_by("pk").first().pk
+
+
+def test_a_flush_waits_for_another_compaction_of_its_session_and_holds_up_no_other(used, monkeypatch):
+    first = two_sessions_to_flush(used)
+    flushed_before = []
 
     with ExitStack() as another:
-        another.enter_context(another_session_compacts(Conversation.objects.get().pk))
-        monkeypatch.setattr(time, "sleep", lambda _: another.close())
+        another.enter_context(another_session_compacts(first))
+
+        def time_passes(_: float) -> None:
+            flushed_before.append(list(CompactionBoundary.objects.values_list("conversation_id", flat=True)))
+            another.close()
+
+        monkeypatch.setattr(time, "sleep", time_passes)
         report = replay()
 
     assert report.waiting == 0
-    assert CompactionBoundary.objects.get().last_seq == Message.objects.count()
+    assert CompactionBoundary.objects.count() == 2
+    assert first not in flushed_before[0] and len(flushed_before[0]) == 1
+
+
+def test_a_flush_that_waits_in_vain_is_left_for_the_next_event(used, monkeypatch):
+    monkeypatch.setattr(replaying, "BUSY_SECONDS", 0)
+    first = two_sessions_to_flush(used)
+
+    with another_session_compacts(first):
+        report = replay()
+
+    assert (report.waiting, report.refused) == (1, [])
+    assert replay().waiting == 0
 
 
 def test_a_flush_of_what_was_never_imported_is_noted_and_ends(used):

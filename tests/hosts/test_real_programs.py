@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,12 @@ def test_claude_code_is_recorded_recalls_after_its_compaction_and_is_let_go(site
         return Answer("It is 5433, says the pilot." if b"Look 0." in request.body else "The pilot says 5433.")
 
     def summarized(_: Request) -> Answer:
-        """A model summarizes for longer than LCM flushes; on a busy machine a script would not."""
+        """Answer once the session is flushed: a real model takes longer than the flush."""
         found = site.api.get(f"conversations/find/?session_id={session}")["conversation_id"]
         boundaries = f"conversations/{found}/boundaries/"
-        wait_until(lambda: site.api.get(boundaries)["items"], seconds=120, what="the session is flushed")
+        # Without a boundary, the test fails below.
+        with suppress(AssertionError):
+            wait_until(lambda: site.api.get(boundaries)["items"], seconds=120, what="the session is flushed")
         return Answer("<summary>They talked about a port.</summary>")
 
     with Vendor(*looks, Answer(calls=(agent,)), says) as vendor:
