@@ -6,6 +6,7 @@ import math
 import os
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -68,7 +69,8 @@ def replay(lock: int | None = None) -> ReplayReport:
             break
         try:
             for name, entry in fresh:
-                if _try(name, entry, report, waits=time.monotonic() < deadline):
+                with suppress(ConversationBusy):
+                    _try(name, entry, report, waits=time.monotonic() < deadline)
                     tried.add((name, entry["at"]))
         finally:
             os.close(lock)
@@ -79,11 +81,8 @@ def replay(lock: int | None = None) -> ReplayReport:
     return report
 
 
-def _try(name: str, entry: dict[str, Any], report: ReplayReport, *, waits: bool) -> bool:
-    """Process an entry; return whether it was tried.
-
-    It was not if its conversation is being compacted and the replay `waits` for that.
-    """
+def _try(name: str, entry: dict[str, Any], report: ReplayReport, *, waits: bool) -> None:
+    """Process an entry and report errors; if it `waits`, raise ConversationBusy."""
     host = str(entry["host"])
     of = entry.get("file", entry.get("session"))
     try:
@@ -91,24 +90,23 @@ def _try(name: str, entry: dict[str, Any], report: ReplayReport, *, waits: bool)
     except Exception as error:
         # Catch every error: the other entries must be tried, too.
         if waits and isinstance(error, ConversationBusy):
-            return False
+            raise
         problem = problem_of(error)
         detail = _place_of(error) if problem is INTERNAL else problem.detail
         host_state.log(f"{host}: {entry['do']} {of}: {detail}")
         host_state.note(host, problem=f"{entry['do']}: {detail}")
         if problem.retryable:
-            return True
+            return
         report.refused.append(f"{of}: {detail}")
         if not isinstance(error, _HOPELESS):
             if not isinstance(error, Unauthenticated | Forbidden):
                 spool.count_attempt(name, entry)
-            return True
+            return
     else:
         report.created += created
         host_state.note(host, **{str(entry["do"]): {"of": of, "created": created}})
     spool.done(name, entry)
     report.done += 1
-    return True
 
 
 def _place_of(error: Exception) -> str:
