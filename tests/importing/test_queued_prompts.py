@@ -176,3 +176,17 @@ def test_a_prompt_that_an_earlier_version_read_from_none_of_its_lines_is_not_add
         imported("cc-2.jsonl", files.lines_of(lines + more))
 
     assert stored() == ["Count the boats.", "41", "41, and the buoy is green.", "Thanks.", PROMPT]
+
+
+def test_after_a_rewind_a_prompt_is_new_if_it_was_taken_back_and_else_repeated(imported):
+    kept, taken_back = PROMPT, "And the red one?"
+    lines = [
+        *SESSION[:3], queued("q1", "r1", kept, source_uuid="s1"), SESSION[4],
+        files.claude_code_line("u2", "a2", "Thanks."), queued("q2", "u2", taken_back, source_uuid="s2"), AFTER[2],
+        files.claude_code_line("v1", "a2", "No."), queued("q3", "v1", taken_back, source_uuid="s2"),
+        queued("q4", "q3", kept, source_uuid="s1"),
+    ]  # fmt: skip
+
+    imported("cc-2.jsonl", files.lines_of(lines))
+
+    assert (stored().count(taken_back), stored().count(kept)) == (2, 1)
