@@ -19,9 +19,7 @@ FULL = (1_000, 10_000, 100_000)
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="up to 10,000 messages instead of 100,000: a minute or two"
-    )
+    parser.add_argument("--quick", action="store_true", help="up to 10,000 messages instead of 100,000: some minutes")
     parser.add_argument(
         "--only",
         nargs="*",
