@@ -13,8 +13,9 @@ from itertools import accumulate
 
 from lcmsite.gateway.window.types import Cut, Entry, Kind, WindowRequest
 
-# The opening and the summaries each get at most this part (1/n) of the tokens that system and tools leave.
+# The opening, the later system messages and the summaries each get at most this part (1/n) of the tokens that are left.
 _OPENING_PART = 4
+_SYSTEM_PART = 4
 _SUMMARIES_PART = 4
 LEAST_SUMMARY_TOKENS = 320
 # A cut's tail fills at most this part (1/n) of the tokens it may have, unless the current turn needs more.
@@ -45,9 +46,9 @@ def choose_cut(request: WindowRequest, *, limit: int, shorten_entry: ShortenEntr
     step does not fit, the tool results in the kept entries are shortened.
     """
     entries = request.entries
-    system = sum(entry.tokens for entry in entries if entry.kind is Kind.SYSTEM)
-    room = max(0, limit - request.head_tokens - system)
     opening = opening_of(entries)
+    instructions = sum(entries[index].tokens for index in opening if entries[index].kind is Kind.SYSTEM)
+    room = max(0, limit - request.head_tokens - instructions)
     if _count_tokens(entries[index] for index in opening) > room // _OPENING_PART:
         opening = range(0)
     room = max(0, room - _count_tokens(entries[index] for index in opening))
@@ -55,7 +56,7 @@ def choose_cut(request: WindowRequest, *, limit: int, shorten_entry: ShortenEntr
     room_of_tail = max(0, room - summary_tokens)
     for most_result in (None, *_result_limits(room_of_tail)):
         sized = entries if most_result is None else [shorten_entry(entry, most_result) for entry in entries]
-        tails = _Tails(sized, opening, nothing_left_out=most_result is not None)
+        tails = _Tails(sized, opening, room // _SYSTEM_PART, nothing_left_out=most_result is not None)
         start = tails.choose_start(room_of_tail)
         if start is not None:
             return ChosenCut(tails.build_cut(start, most_result), summary_tokens, fits=True)
@@ -125,9 +126,10 @@ def _result_limits(most: int) -> Iterator[int]:
 class _Tails:
     """The possible tails after the opening, and the tokens of each."""
 
-    def __init__(self, entries: Sequence[Entry], opening: range, *, nothing_left_out: bool) -> None:
+    def __init__(self, entries: Sequence[Entry], opening: range, most_system: int, *, nothing_left_out: bool) -> None:
         self.entries = entries
         self.opening = opening
+        self.most_system = most_system
         # Shortening results may be enough: then the tail can begin right after the opening.
         first = opening.stop if nothing_left_out else opening.stop + 1
         possible = starts_of(entries)
@@ -135,8 +137,13 @@ class _Tails:
         if nothing_left_out and opening.stop < len(entries) and opening.stop not in self.starts:
             self.starts.insert(0, opening.stop)
         self.turns = [start for start in possible if self._begins_turn(start)]
-        costs = (0 if entry.kind is Kind.SYSTEM else entry.tokens for entry in reversed(entries))
-        self._tokens_behind = [0, *accumulate(costs)][::-1]
+        self._tokens_behind = [0, *accumulate(entry.tokens for entry in reversed(entries))][::-1]
+        instructions = opening_of(entries)
+        later_system = (
+            entry.tokens if entry.kind is Kind.SYSTEM and index not in instructions else 0
+            for index, entry in enumerate(entries)
+        )
+        self._system_before = [0, *accumulate(later_system)]
 
     def choose_start(self, most: int) -> int | None:
         """Return the index at which the tail begins; None if nothing fits."""
@@ -151,8 +158,9 @@ class _Tails:
         return next((start for start in self.starts[-1:] if self.needed(start) <= most), None)
 
     def needed(self, start: int) -> int:
-        """Return the tokens of all entries from `start` on, and of their question."""
-        return self._tokens_behind[start] + _count_tokens(self.entries[index] for index in self.question_of(start))
+        """Return the tokens if the tail begins at `start`."""
+        question = _count_tokens(self.entries[index] for index in self.question_of(start))
+        return self._tokens_behind[start] + question + min(self.most_system, self._system_before[start])
 
     def question_of(self, start: int) -> range:
         """Return the indexes of the turn's question, if `start` is within a turn."""
@@ -176,6 +184,7 @@ class _Tails:
             pinned_seqs=tuple(entry.seq or 0 for entry in pinned if entry.kind is not Kind.SYSTEM),
             first_seq=None if is_uncut else self.entries[start].seq,
             most_result_tokens=most_result,
+            most_system_tokens=self.most_system,
             made_at_seq=max((entry.seq or 0 for entry in self.entries), default=0),
         )
 

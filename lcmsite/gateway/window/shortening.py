@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
@@ -32,12 +33,17 @@ class Parts:
 
     @property
     def seqs_left_out(self) -> list[int]:
-        return sorted({entry.seq for entry in self.left_out if entry.seq is not None})
+        return _seqs_of(entry for entry in self.left_out if entry.kind is not Kind.SYSTEM)
+
+    @property
+    def system_seqs_left_out(self) -> list[int]:
+        return _seqs_of(entry for entry in self.left_out if entry.kind is Kind.SYSTEM)
 
 
 def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, counter: RequestCounter) -> Parts | None:
     """Divide a request by a cut; None if the cut belongs to another history."""
-    opening_end = opening_of(request.entries).stop if cut.opening_seq else 0
+    first_answer = opening_of(request.entries).stop
+    opening_end = first_answer if cut.opening_seq else 0
     start = _start_of(request.entries, cut, opening_end)
     if start is None:
         return None
@@ -52,13 +58,15 @@ def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, c
         entry if most is None or entry.seq is None or entry.seq > cut.made_at_seq else shorten_entry(entry, most)
         for entry in behind
     )
+    system_from = _system_kept_from(before, first_answer, cut.most_system_tokens)
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
     return Parts(
         before=before,
         opening=tuple(entry for entry in before[:opening_end] if entry.kind is not Kind.SYSTEM),
-        system=tuple(entry for entry in before if entry.kind is Kind.SYSTEM),
-        left_out=tuple(
-            entry for entry in before[opening_end:] if entry.kind is not Kind.SYSTEM and entry not in pinned
+        system=(*_system_in(before[:first_answer]), *_system_in(before[system_from:])),
+        left_out=(
+            *(entry for entry in before[opening_end:] if entry.kind is not Kind.SYSTEM and entry not in pinned),
+            *_system_in(before[first_answer:system_from]),
         ),
         pinned=pinned,
         tail=results if keeps_thoughts else _without_thoughts(results, through_seq=cut.made_at_seq, counter=counter),
@@ -116,6 +124,22 @@ def _merge_system(system: Sequence[Entry], counter: RequestCounter) -> list[Entr
 
 def _blocks(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _seqs_of(entries: Iterable[Entry]) -> list[int]:
+    return sorted({entry.seq for entry in entries if entry.seq is not None})
+
+
+def _system_in(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.kind is Kind.SYSTEM]
+
+
+def _system_kept_from(before: Sequence[Entry], first_answer: int, most_tokens: int | None) -> int:
+    """Return the index from which the system messages fit in `most_tokens`."""
+    if most_tokens is None:
+        return first_answer
+    costs = (entry.tokens if entry.kind is Kind.SYSTEM else 0 for entry in reversed(before[first_answer:]))
+    return len(before) - sum(tokens <= most_tokens for tokens in accumulate(costs))
 
 
 def _start_of(entries: Sequence[Entry], cut: Cut, opening_end: int) -> int | None:

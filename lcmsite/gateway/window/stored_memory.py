@@ -129,6 +129,7 @@ def _parse_cut(values: Mapping[str, Any], last_seq: int) -> StoredCut:
             pinned_seqs=tuple(values["pinned_seqs"]),
             first_seq=values["first_seq"],
             most_result_tokens=values["most_result_tokens"],
+            most_system_tokens=values.get("most_system_tokens"),
             made_at_seq=values["newest_seq"],
         ),
         window=values["window"],

@@ -79,13 +79,16 @@ class Cut:
 
     Kept are the entries up to `opening_seq`, those from `first_seq` on, and between them `pinned_seqs`: the question of
     a turn that is cut in the middle. Without `first_seq`, all are kept. `made_at_seq` was the newest when the cut was
-    made: up to there, tool results over `most_result_tokens` are shortened, and signed thoughts are left out.
+    made: up to there, tool results over `most_result_tokens` are shortened, and signed thoughts are left out. System
+    messages between the model's first answer and the tail are kept up to `most_system_tokens`, the newest first.
     """
 
     opening_seq: int = 0
     pinned_seqs: tuple[int, ...] = ()
     first_seq: int | None = None
     most_result_tokens: int | None = None
+    # None in cuts that were stored before this limit: all are kept.
+    most_system_tokens: int | None = None
     made_at_seq: int = 0
 
 

@@ -111,6 +111,30 @@ def test_an_opening_that_is_too_large_is_left_out_as_any_other() -> None:
 
 
 @surfaces
+def test_many_reminders_leave_room_for_the_rest_and_the_newest_are_kept(surface: Surface) -> None:
+    wire, memory = Wire(surface), Kept()
+    wire.ask("Question 0")
+    wire.instruct("Reminder first: use tabs.")
+    wire.answer(Step("Answer 0"))
+    for number in range(200):
+        wire.ask(f"Question {number} " * 10)
+        wire.instruct(f"Reminder {number:03}: the file changed, read it again.")
+        wire.answer(Step(f"Answer {number}"))
+    wire.ask("The last question")
+
+    result = assembled(wire, memory, window=3_000)
+
+    text = json.dumps(sent(wire, result))
+    kept = [f"Reminder {number:03}" in text for number in range(200)]
+    assert not result.is_over
+    assert "Reminder first" in text and "Answer 199" in text
+    assert kept == sorted(kept) and 10 < kept.count(True) < 100
+    assert f"{kept.count(False)} are older system messages" in text
+    # The cut is reused, and those that are left out are not counted as waiting for a summary.
+    assert not assembled(wire, memory, window=3_000).is_new_cut
+
+
+@surfaces
 def test_a_result_over_the_window_is_shortened_and_says_where_it_is(surface: Surface) -> None:
     wire = Wire(surface)
     wire.ask("Read it.")

@@ -168,7 +168,7 @@ def a_history(seed: int, turns: int) -> list[AgentTurn]:
         AgentTurn(
             questions=tuple(text(40) for _ in range(chance.choice((1, 1, 2)))),
             steps=(*(step() for _ in range(chance.choice((0, 1, 3, 8)))), Step(text(40))),
-            reminder=chance.choice(("", "", "Agents: Explore, Plan.")),
+            reminder=chance.choice(("", "", "Agents: Explore, Plan.", text(100))),
         )
         for _ in range(turns)
     ]
