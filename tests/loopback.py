@@ -54,6 +54,15 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def owner(self) -> Any:
         return self.server.owner
 
+    def take(self) -> None:
+        """Handle a request, whatever its verb."""
+        raise NotImplementedError
+
+    def _take(self) -> None:
+        self.take()
+
+    do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
+
     def read_body(self) -> bytes:
         """The body of the request, whole or in chunks."""
         if self.headers.get("transfer-encoding", "").lower() != "chunked":
@@ -65,6 +74,17 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         while self.rfile.readline().strip():
             pass
         return body
+
+    def begin(self, status: int, **headers: object) -> None:
+        """Send the head of an answer; underscores in the names of headers become hyphens."""
+        self.send_response(status)
+        for name, value in {"content_type": "application/json", **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def answer(self, status: int, body: bytes, **headers: object) -> None:
+        self.begin(status, content_length=len(body), **headers)
+        self.wfile.write(body)
 
     def send_chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Window
-from tests.browser.served import served
 from tests.lcmsite.dashboard.furnished import Furnished, furnished_in
 from tests.lcmsite.dashboard.hostile import STRINGS
 from tests.lcmsite.dashboard.visiting import logged_in
+from tests.served import served
 
 pytestmark = pytest.mark.thorough
 

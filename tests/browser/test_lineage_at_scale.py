@@ -17,10 +17,10 @@ from lcmsite.types import Role
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.measure import blocks
 from tests.browser.conftest import Window
-from tests.browser.served import served
 from tests.committed import committed
 from tests.factories import a_store, a_workspace
 from tests.lcmsite.dashboard.visiting import logged_in
+from tests.served import served
 from tests.statements import counted_statements
 
 pytestmark = pytest.mark.thorough

@@ -105,7 +105,7 @@ def _rendering(request: Request) -> type[Rendering] | None:
 
 
 class _Handler(LoopbackHandler):
-    def _take(self) -> None:
+    def take(self) -> None:
         request = Request(self.command, self.path, tuple(self.headers.items()), self.read_body())
         kind = _rendering(request)
         if kind is not None:
@@ -120,8 +120,6 @@ class _Handler(LoopbackHandler):
             self._send_json(200, {"input_tokens": max(1, len(request.body) // 4)})
         else:
             self._send_json(404, {"error": {"type": "not_found_error", "message": "There is nothing here."}})
-
-    do_HEAD = do_GET = do_POST = _take  # noqa: N815
 
     def _answer(self, request: Request, kind: type[Rendering]) -> None:
         answer = self.owner.take(request)
@@ -138,19 +136,11 @@ class _Handler(LoopbackHandler):
         self._send(status, json.dumps(body, ensure_ascii=False).encode())
 
     def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.send_header("request-id", "req_scripted")
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(status, body, request_id="req_scripted")
 
     def _stream(self, rendering: Rendering) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream; charset=utf-8")
-        self.send_header("transfer-encoding", "chunked")
-        self.send_header("request-id", "req_scripted")
-        self.end_headers()
+        kind = {"content_type": "text/event-stream; charset=utf-8", "transfer_encoding": "chunked"}
+        self.begin(200, **kind, request_id="req_scripted")
         for number, event in enumerate(rendering.stream()):
             if rendering.answer.cut_after is not None and number >= rendering.answer.cut_after:
                 self.reset()

@@ -11,16 +11,14 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import socket
-import struct
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from compaction.llm.types import Endpoint, Prompt, Protocol
 from compaction.summarizing.extractive.identifiers import PIECE, names_of
+from tests.loopback import Loopback, LoopbackHandler
 
 # Nobody waits longer than this for a server that hangs, whatever goes wrong with the one who asks.
 _LONGEST_HANG = 30.0
@@ -41,7 +39,7 @@ class Asked:
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
-    handler: BaseHTTPRequestHandler = field(repr=False)
+    handler: LoopbackHandler = field(repr=False)
     closing: threading.Event = field(repr=False)
 
     @property
@@ -91,49 +89,27 @@ class Asked:
         ).encode()
 
     def send(self, status: int, body: bytes, **headers: str) -> None:
-        self.begin(status, length=len(body), **headers)
-        self.write(body)
-
-    def begin(self, status: int, *, length: int, **headers: str) -> None:
-        self.handler.send_response(status)
-        self.handler.send_header("content-type", "application/json")
-        self.handler.send_header("content-length", str(length))
-        for name, value in headers.items():
-            self.handler.send_header(name.replace("_", "-"), value)
-        self.handler.end_headers()
-
-    def write(self, data: bytes) -> None:
-        self.handler.wfile.write(data)
-        self.handler.wfile.flush()
+        self.handler.answer(status, body, **headers)
 
 
 Behaviour = Callable[[Asked], None]
 
 
-class Vendor:
-    """Serves on a port of its own from `with` to the end of the block."""
-
+class Vendor(Loopback):
     def __init__(self, *behaviours: Behaviour) -> None:
+        super().__init__(_Handler)
         self.requests: list[Asked] = []
+        self.closing = threading.Event()
         self._behaviours = list(behaviours) or [good]
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> Vendor:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self.closing.set()
+        super().__exit__()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{super().url}/v1"
 
     def endpoint(self, protocol: Protocol = Protocol.CHAT, **options: Any) -> Endpoint:
         settings = {
@@ -151,36 +127,16 @@ class Vendor:
         with self._lock:
             self._behaviours = list(behaviours)
 
-    def _next(self, asked: Asked) -> Behaviour:
+    def take(self, asked: Asked) -> Behaviour:
         with self._lock:
             self.requests.append(asked)
             return self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        vendor = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                sent = self.rfile.read(int(self.headers["content-length"]))
-                asked = Asked(self.path, dict(self.headers.items()), json.loads(sent), self, vendor._closing)
-                vendor._next(asked)(asked)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    # Of connections that wait to be accepted: a storm brings many at once.
-    request_queue_size = 128
-
-    def handle_error(self, *_: object) -> None:
-        """One who asked and went away is what half of the tests are about."""
+class _Handler(LoopbackHandler):
+    def take(self) -> None:
+        asked = Asked(self.path, dict(self.headers.items()), json.loads(self.read_body()), self, self.owner.closing)
+        self.owner.take(asked)(asked)
 
 
 # Good behaviour.
@@ -296,38 +252,35 @@ def hangs(asked: Asked) -> None:
 def drips(asked: Asked) -> None:
     """A good answer, a byte at a time, each soon enough for a timeout that is for one read."""
     body = asked.answer(asked.in_envelope("slow"))
-    asked.begin(200, length=len(body))
+    asked.handler.begin(200, content_length=len(body))
     for byte in body:
         if asked.closing.wait(0.05):
             break
-        asked.write(bytes([byte]))
+        asked.handler.wfile.write(bytes([byte]))
 
 
 def drips_its_head(asked: Asked) -> None:
     """The same, but it does not even come to the body."""
-    asked.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    asked.handler.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
     while not asked.closing.wait(0.05):
-        asked.write(b"z")
+        asked.handler.wfile.write(b"z")
 
 
 def resets(asked: Asked) -> None:
     """Breaks the connection off without an answer."""
-    asked.handler.close_connection = True
-    connection = asked.handler.connection
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
+    asked.handler.reset()
 
 
 def breaks_off(asked: Asked) -> None:
     """Breaks the connection off in the middle of the answer."""
     body = asked.answer(asked.in_envelope("half"))
-    asked.begin(200, length=len(body))
-    asked.write(body[: len(body) // 2])
+    asked.handler.begin(200, content_length=len(body))
+    asked.handler.wfile.write(body[: len(body) // 2])
     resets(asked)
 
 
 def pours(asked: Asked) -> None:
     """An answer without an end."""
-    asked.begin(200, length=10**12)
+    asked.handler.begin(200, content_length=10**12)
     while not asked.closing.is_set():
-        asked.write(b" " * 100_000)
+        asked.handler.wfile.write(b" " * 100_000)

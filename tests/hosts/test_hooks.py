@@ -9,16 +9,13 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
-from django.db import connections
 
 from compaction.history.models import HistoryJob
 from compaction.hosts.host_service import HostCompaction
@@ -35,12 +32,12 @@ from lcmsite.hosts.replay import MOST_ATTEMPTS, replay
 from lcmsite.hosts.rest_client import RestClient, Unreachable
 from lcmsite.importing.importer import Importer
 from lcmsite.models import ApiKey
-from lcmsite.wsgi import application
 from tests.committed import committed_db
 from tests.compacting import another_session_compacts
 from tests.factories import a_conversation, a_workspace
 from tests.importing import host_files as files
 from tests.lcmsite.callers import an_api_key, lcm
+from tests.served import served as site_served
 
 __all__ = ["committed_db"]
 
@@ -394,29 +391,13 @@ def served(committed_db: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(agent_host, "COMPACTED_SECONDS", 60.0)
     monkeypatch.setattr(claude_code_host, "STATUS_SECONDS", 60.0)
 
-    class Handler(WSGIRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    def answer(environ: Any, start_response: Any) -> Any:
-        try:
-            return application(environ, start_response)
-        finally:
-            connections.close_all()
-
-    server = make_server("127.0.0.1", 0, answer, handler_class=Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    key = an_api_key()
-    for host in ("claude-code", "codex", "cursor"):
-        connect_to(host, url, key)
-    # The first request loads what the others need.
-    assert RestClient(url, key, timeout=60).get("conversations/") is not None
-    yield url
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with site_served() as url:
+        key = an_api_key()
+        for host in ("claude-code", "codex", "cursor"):
+            connect_to(host, url, key)
+        # The first request loads what the others need.
+        assert RestClient(url, key, timeout=60).get("conversations/") is not None
+        yield url
 
 
 def a_long_session(session: str = "cc-1") -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from conversations.models import Message
 from lcmsite.ops.documents import PROJECT
-from tests.browser.served import served
 from tests.compaction.vendor import Asked, Vendor
 from tests.lcmsite.callers import an_api_key
+from tests.served import served
 
 PAGE = (PROJECT / "docs" / "agents.md").read_text()
 

@@ -30,7 +30,7 @@ class Upstream(Loopback):
 
 
 class _Taking(LoopbackHandler):
-    def _take(self) -> None:
+    def take(self) -> None:
         self.owner.requests.append((self.command, self.path, list(self.headers.items()), self.read_body()))
         try:
             self.owner.reply(self)
@@ -38,20 +38,13 @@ class _Taking(LoopbackHandler):
             self.owner.gone.set()
             self.close_connection = True
 
-    do_GET = do_POST = do_HEAD = do_DELETE = _take  # noqa: N815
-
 
 def answering(given: bytes | dict[str, Any], *, status: int = 200, **headers: str) -> Callable[[LoopbackHandler], None]:
     """Answer with these bytes, or with this JSON."""
     body = given if isinstance(given, bytes) else json.dumps(given).encode()
 
     def reply(handler: LoopbackHandler) -> None:
-        handler.send_response(status)
-        for name, value in {"content_type": "application/json", **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("content-length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body)
+        handler.answer(status, body, **headers)
 
     return reply
 
@@ -60,11 +53,7 @@ def streaming(*pieces: bytes, between: Callable[[int], Any] = lambda number: Non
     """Stream these bytes, piece by piece; `cut` ends the connection before the end of the stream."""
 
     def reply(handler: LoopbackHandler) -> None:
-        handler.send_response(200)
-        for name, value in {"content_type": "text/event-stream", **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
-        handler.send_header("transfer-encoding", "chunked")
-        handler.end_headers()
+        handler.begin(200, **{"content_type": "text/event-stream", "transfer_encoding": "chunked", **headers})
         for number, piece in enumerate(pieces):
             between(number)
             handler.send_chunk(piece)

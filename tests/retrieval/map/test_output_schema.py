@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import reduce
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 
 import pytest
 
@@ -13,35 +11,21 @@ from conversations.errors import Invalid
 from retrieval.map import output_schema
 from retrieval.map.item_prompt import NotJson, value_in_answer
 from retrieval.map.output_schema import SchemaCheck, checked_schema
+from tests.lcmsite.gateway.upstream import Upstream
 
 
-@pytest.fixture
-def fetched():
-    """The paths that somebody fetched, and the address to fetch from."""
-    paths = []
+def test_a_remote_reference_is_refused_and_never_fetched():
+    with Upstream() as remote:
+        address = f"{remote.url}/schema.json"
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            paths.append(self.path)
-            self.send_error(404)
+        for schema in ({"$ref": address}, {"items": {"anyOf": [{"$dynamicRef": address}]}}):
+            with pytest.raises(Invalid):
+                checked_schema(schema)
+            # As if it had got past the check.
+            assert SchemaCheck(schema).errors([1])
+        checked_schema({"$id": address, "type": "object"})
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield paths, f"http://127.0.0.1:{server.server_port}/schema.json"
-    server.shutdown()
-
-
-def test_a_remote_reference_is_refused_and_never_fetched(fetched):
-    paths, address = fetched
-
-    for schema in ({"$ref": address}, {"items": {"anyOf": [{"$dynamicRef": address}]}}):
-        with pytest.raises(Invalid):
-            checked_schema(schema)
-        # As if it had got past the check.
-        assert SchemaCheck(schema).errors([1])
-    checked_schema({"$id": address, "type": "object"})
-
-    assert paths == []
+    assert remote.requests == []
 
 
 BOMB = {

@@ -1,4 +1,4 @@
-"""The site as this process has it, on the test database, for a browser: it starts at once, and its questions count."""
+"""Serve the site from this process, on the test database: it starts at once, and its statements can be counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def served() -> Iterator[str]:
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     server.set_app(get_wsgi_application())
-    running = threading.Thread(target=server.serve_forever, daemon=True)
+    running = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     running.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
