@@ -155,38 +155,6 @@ def test_the_first_message_that_shows_its_format_decides_for_the_history(importe
     assert _contents("chat")[1:] == ["[tool_call weather] {}", "sunny"]
 
 
-def _noted(number, content, **more):
-    said = {"role": "user" if isinstance(content, str) else "assistant", "content": content}
-    at = {"sessionId": "s1", "uuid": f"u{number}", "timestamp": f"2026-01-31T12:00:{number:02}.000Z"}
-    return {"type": said["role"], "message": said, "isSidechain": False, **at, **more}
-
-
-TRANSCRIPT = [
-    {"type": "summary", "summary": "The weather", "leafUuid": "u2"},
-    _noted(1, "What is the weather?"),
-    {"type": "progress", "sessionId": "s1", "uuid": "u9"},
-    _noted(2, [{"type": "thinking", "thinking": "hm", "signature": "EqQB"}]),
-    _noted(3, [{"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "Look outside."}}]),
-    _noted(4, "Look outside.", isSidechain=True, agentId="a28"),
-    {"type": "progress", "sessionId": "s1", "uuid": "u8"},
-]
-
-
-def test_the_transcript_of_an_agent_is_imported_into_its_sessions(imported):
-    contents = {
-        "s1": ["What is the weather?", "", '[tool_call Task] {"prompt": "Look outside."}'],
-        "s1:a28": ["Look outside."],
-    }
-
-    report, again = imported(_lines(TRANSCRIPT)).json, imported(_lines(TRANSCRIPT)).json
-
-    created = {each["session_id"]: each["created"] for each in report["conversations"]}
-    assert created == {session_id: len(texts) for session_id, texts in contents.items()}
-    assert {each["session_id"]: each["stored_before"] for each in again["conversations"]} == created
-    assert report["passed_over"] == again["passed_over"] == {"summary": 1, "progress": 2}
-    assert {session_id: _contents(session_id) for session_id in contents} == contents
-
-
 def test_a_session_named_by_the_caller_takes_all(history):
     lcm("import", str(history), "--session", "mine")
 

@@ -7,13 +7,12 @@ import json
 import pytest
 
 from compaction.history.models import SessionSummary
-from conversations.models import Conversation
 from tests.histories import a_session, work_off
 from tests.lcmsite.callers import Api, an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
 
-DIRECTORY, REMOTE = "/home/ada/boats", "github.com/harbour/boats"
+DIRECTORY = "/home/ada/boats"
 
 
 def of_claude_code(number: int, role: str, text: str, **own: object) -> dict[str, object]:
@@ -30,14 +29,6 @@ def of_claude_code(number: int, role: str, text: str, **own: object) -> dict[str
     }
 
 
-def of_codex(number: int, kind: str, **payload: object) -> dict[str, object]:
-    return {"timestamp": f"2026-03-01T10:{number:02}:00.000Z", "type": kind, "payload": payload}
-
-
-def a_turn(role: str, text: str) -> dict[str, object]:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
-
-
 # A session that sends two sub-agents out, of which one has no name.
 CLAUDE_CODE = [
     {"type": "summary", "summary": "Ports", "leafUuid": "u9"},
@@ -48,12 +39,6 @@ CLAUDE_CODE = [
     of_claude_code(5, "user", "Look for it in the settings.", isSidechain=True),
     of_claude_code(6, "assistant", "It is 5433."),
 ]
-CODEX = [
-    of_codex(
-        1, "session_meta", id="codex-1", cwd=DIRECTORY, git={"repository_url": f"git@{REMOTE.replace('/', ':', 1)}"}
-    ),
-    of_codex(2, "response_item", **a_turn("user", "Which port has the harbour's database?")),
-]
 
 
 @pytest.fixture
@@ -63,7 +48,7 @@ def transcript(tmp_path):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         answer = lcm("--json", "import", str(path))
         assert answer.exit_code == 0, answer.err
-        return answer.json["conversations"]
+        return answer.json
 
     return imported
 
@@ -74,9 +59,11 @@ def entry_of(found, session_id):
 
 
 def test_a_transcript_with_sub_agents_is_a_time_line_with_children(transcript):
-    sessions = {each["session_id"]: each["conversation_id"] for each in transcript(CLAUDE_CODE)}
+    imported, again = transcript(CLAUDE_CODE), transcript(CLAUDE_CODE)
+    sessions = {each["session_id"]: each["conversation_id"] for each in imported["conversations"]}
     # Imported again, nothing becomes another's child.
-    assert {each["session_id"]: each["created"] for each in transcript(CLAUDE_CODE)} == dict.fromkeys(sessions, 0)
+    assert {each["session_id"]: each["created"] for each in again["conversations"]} == dict.fromkeys(sessions, 0)
+    assert imported["passed_over"] == again["passed_over"] == {"summary": 1}
 
     on_the_line = lcm("--json", "timeline", "--project", DIRECTORY).json["items"]
     over_rest = Api(an_api_key()).get("session-summaries/", project=DIRECTORY).body["items"]
@@ -94,8 +81,7 @@ def test_a_transcript_with_sub_agents_is_a_time_line_with_children(transcript):
 
 
 def test_the_summaries_of_an_imported_session_and_its_agents_are_in_its_time_line(transcript):
-    sessions = transcript(CLAUDE_CODE)
-    for each in sessions:
+    for each in transcript(CLAUDE_CODE)["conversations"]:
         made = lcm("summarize-session", str(each["conversation_id"]))
         assert made.exit_code == 0, made.err
 
@@ -106,15 +92,6 @@ def test_the_summaries_of_an_imported_session_and_its_agents_are_in_its_time_lin
     # Sub-agents are no earlier sessions of their project.
     ago = lcm("--json", "session-ago", str(entry_of(found, "main:a28")["conversation_id"]))
     assert ago.exit_code != 0 or ago.json["session"]["session_id"] == "main"
-
-
-@pytest.mark.parametrize(("lines", "project"), [(CLAUDE_CODE, DIRECTORY), (CODEX, REMOTE)])
-def test_a_project_is_the_remote_of_a_transcript_or_else_its_directory(transcript, lines, project):
-    transcript(lines)
-
-    assert set(Conversation.objects.values_list("project__name", flat=True)) == {project}
-    listed = Api(an_api_key()).get("projects/").body["items"]
-    assert [(each["name"], each["conversations"]) for each in listed] == [(project, Conversation.objects.count())]
 
 
 def test_a_session_summary_that_was_left_to_a_worker_is_read_when_it_is_there():
