@@ -15,6 +15,7 @@ from conversations.sql import rows
 
 _GONE_THROUGH = """
     SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
+    WHERE relname LIKE %s
 """
 _REAL = psycopg.Cursor.execute
 
@@ -38,9 +39,9 @@ def analyze(tables: str = "messages") -> None:
         cursor.execute(f"ANALYZE {tables}")
 
 
-def rows_gone_through() -> int:
-    """How many rows this transaction has read so far, in tables and through indexes."""
-    return int(value(_GONE_THROUGH))
+def rows_gone_through(table: str = "%") -> int:
+    """How many rows this transaction has read so far, of one table or of all, also through indexes."""
+    return int(value(_GONE_THROUGH, table))
 
 
 def rows_handled(statement: str, values: Mapping[str, Any]) -> int:

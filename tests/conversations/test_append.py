@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from conversations.errors import Conflict, Invalid, NotFound, TooLarge
 from conversations.models import Message, MessagePart
@@ -15,7 +14,7 @@ from conversations.types import Counters, NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import PART, append, assert_counters_are_recounts, keyed, stored
 from tests.factories import a_conversation, a_store, a_tool_result
 from tests.lcmsite.callers import Api, an_api_key
-from tests.statements import rows_gone_through
+from tests.statements import analyze, rows_gone_through
 
 OVERHEAD = 4
 
@@ -178,8 +177,7 @@ def test_a_batch_may_hold_stored_and_new_messages_in_any_order(conversation_id):
 def test_a_keyed_append_reads_no_more_rows_in_a_longer_conversation(conversation_id):
     for first in range(0, 3000, 1000):
         append(conversation_id, *(keyed(f"key {number}") for number in range(first, first + 1000)))
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages")
+    analyze("messages")
     before = rows_gone_through()
 
     append(conversation_id, keyed("key 3000"))

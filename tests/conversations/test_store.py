@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.models import ContextItem, Conversation, Summary
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import assert_counters_are_recounts, message_ids, recounted, shown
 from tests.factories import a_conversation, a_store, a_workspace
+from tests.statements import analyze, rows_gone_through
 from tests.summaries import a_new_summary, a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -137,23 +138,15 @@ def test_a_summary_stands_where_its_first_source_stood_and_the_counters_follow()
     assert [item.item_type for item in items] == ["message", "summary", "message"]
 
 
-def rows_read(table: str) -> int:
-    """How many rows of a table this transaction has fetched so far."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s", [table])
-        return cursor.fetchone()[0]
-
-
 def test_to_show_a_summary_no_item_is_read_that_it_does_not_replace():
     a_conversation(*("said elsewhere " * 5 for _ in range(500)))
     conversation_id = a_conversation(*(f"message {n}" for n in range(200))).conversation_id
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE context_items, messages")
-    before = rows_read("context_items")
+    analyze("context_items, messages")
+    before = rows_gone_through("context_items")
 
     a_summary_of(a_store(), conversation_id, seqs=range(1, 131))
 
-    assert rows_read("context_items") - before == 130
+    assert rows_gone_through("context_items") - before == 130
 
 
 def test_a_condensed_summary_stands_where_the_first_of_its_summaries_stood():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from django.db import connection
 
 from compaction.policy import CompactionPolicy
 from compaction.rendering import render_summary
@@ -13,7 +12,7 @@ from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
-from tests.statements import analyze, counted_statements
+from tests.statements import analyze, counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -240,23 +239,16 @@ def test_the_receipt_of_a_long_context_is_short_and_still_adds_up(assembler, sto
     assert sum(line.tokens for line in context.receipt) == sum(item.token_count for item in whole)
 
 
-def rows_read(table: str) -> int:
-    """How many rows of a table this transaction has fetched so far."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = %s", [table])
-        return cursor.fetchone()[0]
-
-
 def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assembler):
     conversation_id = a_conversation(*(f"message {n} " + "word " * 20 for n in range(2500))).conversation_id
     analyze("context_items, messages, message_parts")
-    items, messages = rows_read("context_items"), rows_read("messages")
+    items, messages = rows_gone_through("context_items"), rows_gone_through("messages")
 
     context = assembler.assemble(conversation_id=conversation_id, budget=1000)
 
     assert len(context.items) > 20
-    assert rows_read("context_items") - items < 800
-    assert rows_read("messages") - messages < 800
+    assert rows_gone_through("context_items") - items < 800
+    assert rows_gone_through("messages") - messages < 800
 
 
 def test_what_must_be_shown_is_shown_however_far_back_it_lies(assembler, store):
@@ -274,14 +266,14 @@ def test_what_must_be_shown_is_shown_however_far_back_it_lies(assembler, store):
 
 def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are_read(assembler, store):
     conversation_id = a_compacted_conversation(store, 400, fresh=8, leaf=2)
-    before = rows_read("summaries")
+    before = rows_gone_through("summaries")
     whole = assembler.assemble(conversation_id=conversation_id)
-    of_all = rows_read("summaries") - before
+    of_all = rows_gone_through("summaries") - before
 
     context = assembler.assemble(conversation_id=conversation_id, budget=800)
 
     assert len(whole.items) == 204
-    assert rows_read("summaries") - before - of_all < 0.75 * of_all
+    assert rows_gone_through("summaries") - before - of_all < 0.75 * of_all
     assert ids(context) == ids(whole)[-len(context.items) :]
     assert context.total_tokens + whole.items[-len(context.items) - 1].tokens > 800
     assert sum(line.summaries for line in context.receipt) == 196

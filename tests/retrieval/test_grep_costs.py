@@ -11,7 +11,7 @@ from django.db import connection
 from retrieval.types import GrepResult
 from tests.factories import a_conversation, a_store
 from tests.retrieval.lineages import engine
-from tests.statements import counted_statements, rows_gone_through
+from tests.statements import analyze, counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -28,8 +28,8 @@ def analyzed(*texts: str) -> int:
     connection has cached may be of earlier tests, with other statistics.
     """
     conversation_id = a_conversation(*texts).conversation_id
+    analyze("messages, message_parts")
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE messages, message_parts")
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan")
         cursor.execute("DISCARD PLANS")
     return conversation_id
