@@ -20,7 +20,7 @@ from compaction.run import Run, abandon_runs, compaction_lock
 from compaction.summarizing.escalation import Escalation
 from compaction.summarizing.summarizer_chain import escalation_of
 from compaction.types import CompactionResult, CompactionStatus, JobRecord, Outcome, Reason, RunRecord
-from conversations.errors import ConversationBusy, Invalid, NotFound
+from conversations.errors import ConversationBusy, Invalid
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
@@ -93,11 +93,8 @@ class CompactionEngine:
 
     def get_job(self, *, job_id: int) -> JobRecord:
         """Return one background compaction job and its runs; raises NotFound."""
-        found = self.store.scope.narrow(CompactionJob.objects.select_related("conversation"))
-        job = found.filter(job_id=job_id).first()
-        if job is None:
-            raise NotFound(f"There is no job {job_id} that you may see.")
-        return job.as_record()
+        jobs_of_all = CompactionJob.objects.select_related("conversation")
+        return self.store.scope.find(jobs_of_all, "job", job_id, pk=job_id).as_record()
 
     def get_run(self, *, run_id: str) -> RunRecord:
         """Return one compaction run; raises NotFound."""

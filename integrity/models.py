@@ -10,8 +10,9 @@ from django.db import models
 from django.db.models import Q, Value
 from django.db.models.functions import Now
 
+from compaction.types import JobState
 from conversations.models import AuditEntry, Conversation, Workspace
-from integrity.types import PlanState, Risk, ScanMode, ScanState, Severity, StepState
+from integrity.types import PlanState, Risk, ScanMode, Severity, StepState
 
 
 def _empty_object() -> Value:
@@ -171,7 +172,7 @@ class IntegrityScan(models.Model):
     conversation = models.ForeignKey(Conversation, models.CASCADE, null=True, related_name="integrity_scans")
     mode = _one_of(ScanMode)
     with_plan = models.BooleanField(default=False, db_default=False)
-    state = _one_of(ScanState, ScanState.QUEUED)
+    state = _one_of(JobState, JobState.QUEUED)
     requested_at = models.DateTimeField(db_default=Now())
     run_after = models.DateTimeField(db_default=Now())
     leased_until = models.DateTimeField(null=True)

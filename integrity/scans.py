@@ -17,7 +17,7 @@ from django.db import OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
-from conversations.errors import NotFound
+from compaction.types import JobState
 from conversations.models import Conversation, Workspace
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
@@ -30,7 +30,7 @@ from integrity.invariants import INVARIANTS
 from integrity.models import IntegrityReport, IntegrityScan, RepairPlan
 from integrity.policy import IntegrityPolicy
 from integrity.repairs import repair_plans
-from integrity.types import ScanMode, ScanRecord, ScanState
+from integrity.types import ScanMode, ScanRecord
 
 # The lease must be longer than the check of any batch.
 LEASE_SECONDS = 900.0
@@ -58,7 +58,7 @@ def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_p
         "mode": mode,
         "with_plan": with_plan,
     }
-    scan, is_new = IntegrityScan.objects.get_or_create(state=ScanState.QUEUED, **wanted)
+    scan, is_new = IntegrityScan.objects.get_or_create(state=JobState.QUEUED, **wanted)
     if is_new:
         scan.refresh_from_db()
         wake(scan.pk, 0.0)
@@ -67,10 +67,7 @@ def request(scope: Scope, *, conversation_id: int | None, mode: ScanMode, with_p
 
 def scan_of(scope: Scope, scan_id: int) -> IntegrityScan:
     """Return the row of a scan; raises NotFound if the scope does not have it."""
-    scan = scope.narrow(IntegrityScan.objects.select_related("report")).filter(pk=scan_id).first()
-    if scan is None:
-        raise NotFound(f"There is no scan {scan_id} that you may see.")
-    return scan
+    return scope.find(IntegrityScan.objects.select_related("report"), "scan", scan_id, pk=scan_id)
 
 
 def scan_record(scan: IntegrityScan) -> ScanRecord:
@@ -78,7 +75,7 @@ def scan_record(scan: IntegrityScan) -> ScanRecord:
         ScanRecord,
         scan,
         extent=ScanMode(scan.mode),
-        state=ScanState(scan.state),
+        state=JobState(scan.state),
         repair_id=scan.plan_id,
         report=reports.outline_of(scan.report) if scan.report else None,
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from compaction.types import JobState
 from conversations.types import MessageRecord
 
 
@@ -31,13 +32,6 @@ class ScanMode(StrEnum):
     FULL = "full"
     # The conversations that have changed since they were last found clean.
     INCREMENTAL = "incremental"
-
-
-class ScanState(StrEnum):
-    QUEUED = "queued"
-    LEASED = "leased"
-    DONE = "done"
-    FAILED = "failed"
 
 
 class Risk(StrEnum):
@@ -197,7 +191,7 @@ class ScanRecord:
     conversation_id: int | None
     extent: ScanMode
     with_plan: bool
-    state: ScanState
+    state: JobState
     requested_at: datetime
     finished_at: datetime | None
     attempts: int

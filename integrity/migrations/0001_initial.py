@@ -4,6 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
 from django.db.models.functions import Now
 
+import compaction.types
 import integrity.types
 from conversations.run_sql import SealRows
 
@@ -164,7 +165,7 @@ class Migration(migrations.Migration):
                     models.TextField(
                         choices=[("queued", "queued"), ("leased", "leased"), ("done", "done"), ("failed", "failed")],
                         db_default="queued",
-                        default=integrity.types.ScanState["QUEUED"],
+                        default=compaction.types.JobState["QUEUED"],
                     ),
                 ),
                 ("requested_at", models.DateTimeField(db_default=Now())),

@@ -71,9 +71,7 @@ class Quarantines(Scoped):
 
         Raises NotFound; Conflict `released` if it was already released.
         """
-        held = self.scope.narrow(Quarantine.objects.all()).filter(pk=quarantine_id).first()
-        if held is None:
-            raise NotFound(f"There is no quarantine {quarantine_id} that you may see.")
+        held = self.scope.find(Quarantine.objects.all(), "quarantine", quarantine_id, pk=quarantine_id)
         self.scope.conversation(held.conversation_id, locked=True)
         held.refresh_from_db()
         if held.released_at is not None:

@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from compaction.types import JobState
 from conversations.errors import NotFound
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
@@ -21,7 +22,7 @@ from integrity.checker import IntegrityChecker
 from integrity.invariants import Found, Invariant
 from integrity.policy import IntegrityPolicy
 from integrity.scans import ScanWorker
-from integrity.types import Finding, IntegrityReport, ScanMode, ScanRecord, ScanState, Severity
+from integrity.types import Finding, IntegrityReport, ScanMode, ScanRecord, Severity
 from lcmsite.connections import closing_connections
 from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
@@ -62,7 +63,7 @@ def test_a_scan_leaves_a_report(conversation_ids):
 
     done = state_of(scan)
     report = IntegrityChecker.from_settings().get_report(report_id=done.report_id).report
-    assert done.state is ScanState.DONE
+    assert done.state is JobState.DONE
     assert (report.is_clean, report.conversations_checked, report.messages_checked) == (True, 4, 20)
     assert not a_worker().work()
 
@@ -107,7 +108,7 @@ def test_a_scan_stops_when_its_time_is_over_and_goes_on_from_there(conversation_
     monkeypatch.setattr("integrity.scans.time.monotonic", lambda: next(clock))
     positions = []
 
-    while state_of(scan).state is not ScanState.DONE:
+    while state_of(scan).state is not JobState.DONE:
         assert a_worker(scan_seconds=60).work(scan_id=scan.scan_id)
         positions.append(models.IntegrityScan.objects.get(pk=scan.scan_id).position)
 
@@ -216,7 +217,7 @@ def test_what_is_old_is_forgotten_but_for_what_led_to_a_repair(conversation_ids)
     long_ago = timezone.now() - timedelta(days=100)
     models.IntegrityReport.objects.exclude(pk=new).update(started_at=long_ago)
     scan = request()
-    models.IntegrityScan.objects.update(state=ScanState.DONE, finished_at=long_ago)
+    models.IntegrityScan.objects.update(state=JobState.DONE, finished_at=long_ago)
 
     a_worker(scan_interval_minutes=0).sweep()
 

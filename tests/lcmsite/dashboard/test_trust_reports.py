@@ -8,8 +8,8 @@ import re
 import pytest
 from django.utils.html import escape
 
+from compaction.types import JobState
 from integrity import models
-from integrity.types import ScanState
 from lcmsite.dashboard.parts.findings import meaning_of
 from tests.conversations.ledger.verifier import verify
 from tests.factories import a_conversation, a_workspace
@@ -137,7 +137,7 @@ def test_how_far_a_check_is_can_be_seen(reader, damaged):
         report_id="report_half", workspace=a_workspace(), mode="full", started_at=scan.requested_at,
         conversations_checked=1, messages_checked=40,
     )  # fmt: skip
-    models.IntegrityScan.objects.filter(pk=scan.pk).update(state=ScanState.LEASED, report=report)
+    models.IntegrityScan.objects.filter(pk=scan.pk).update(state=JobState.LEASED, report=report)
     for _ in range(21):
         a_report_on()
 
@@ -149,7 +149,7 @@ def test_how_far_a_check_is_can_be_seen(reader, damaged):
 
 def test_a_check_that_failed_says_what_to_do(reader):
     reader.post(f"{INTEGRITY}scans/")
-    models.IntegrityScan.objects.update(state=ScanState.FAILED, attempts=8, finished_at="2026-01-01T00:00Z")
+    models.IntegrityScan.objects.update(state=JobState.FAILED, attempts=8, finished_at="2026-01-01T00:00Z")
 
     page = page_of(reader, f"{INTEGRITY}scans/{models.IntegrityScan.objects.get().pk}/")
 
