@@ -46,7 +46,7 @@ class WholeFileStorage(FileSystemStorage):
     def _save(self, name: str, content: Any) -> str:
         target = Path(self.path(name))
         for directory in (target.parent, self._unfinished):
-            _make_private(directory)
+            make_private(directory)
         # On the same disk, so that a rename is atomic.
         handle, unfinished = tempfile.mkstemp(dir=self._unfinished)
         try:
@@ -59,7 +59,7 @@ class WholeFileStorage(FileSystemStorage):
         except BaseException:
             Path(unfinished).unlink(missing_ok=True)
             raise
-        _sync(target.parent)
+        sync(target.parent)
         return name
 
     def sweep(self, *, older_than_seconds: float) -> int:
@@ -77,15 +77,15 @@ class WholeFileStorage(FileSystemStorage):
         return Path(self.location) / "unfinished"
 
 
-def _make_private(directory: Path) -> None:
+def make_private(directory: Path) -> None:
     """Create missing directories for their owner only; leave existing ones as is."""
     for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
-def _sync(directory: Path) -> None:
-    """Sync a directory, so that a new name survives a power failure."""
-    handle = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Sync a file, or a directory with its new names, to survive a power failure."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

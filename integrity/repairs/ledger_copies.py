@@ -10,10 +10,10 @@ from functools import lru_cache
 from conversations.content import hashing
 from conversations.errors import Invalid
 from conversations.files.large_files import LargeFileService
+from conversations.files.storage import storing
 from conversations.ledger.message_checks import entry_hash_of, metadata_hash_of, part_hash_of, record_hash_of
 from conversations.ledger.types import Line
 
-CHUNK_BYTES = 1024 * 1024
 # The maximum size of one line. A line may hold a message with all its parts.
 MOST_LINE_BYTES = 256 * 1024 * 1024
 
@@ -81,18 +81,13 @@ def _line_at(file_id: str, offset: int, length: int) -> Line:
 
 def _lines(file_id: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line with its byte offset."""
-    files = LargeFileService.from_settings()
-    rest, read, begins = b"", 0, 0
-    while chunk := files.read(file_id=file_id, offset=read, length=CHUNK_BYTES):
-        read += len(chunk)
-        *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MOST_LINE_BYTES:
-            raise Invalid(f"{file_id} is not a ledger: it has a line that is too long.", code="no_ledger")
-        for line in whole:
+    begins = 0
+    with LargeFileService.from_settings().stream(file_id=file_id).file as file, storing(f"{file_id} cannot be read"):
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            if len(line) > MOST_LINE_BYTES:
+                raise Invalid(f"{file_id} is not a ledger: it has a line that is too long.", code="no_ledger")
             yield begins, line
-            begins += len(line) + 1
-    if rest:
-        yield begins, rest
+            begins += len(line)
 
 
 def _matches_its_hashes(line: Line) -> bool:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from lcmsite.embedded_postgres.location import open_lock_file, try_lock
 from lcmsite.hosts import host_state
 
 # Above these limits, new entries are refused: old ones must be kept, and the disk must not fill up.
@@ -88,13 +89,11 @@ def hold() -> int | None:
     Returns a file descriptor; closing it releases the lock.
     """
     folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(folder() / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        return None
-    return lock
+    lock = open_lock_file(folder() / ".lock")
+    if try_lock(lock, fcntl.LOCK_EX):
+        return lock
+    os.close(lock)
+    return None
 
 
 def done(name: str, entry: dict[str, Any]) -> None:

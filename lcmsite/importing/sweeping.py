@@ -7,7 +7,6 @@ nothing is stored twice.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from conversations.errors import LcmError
 from conversations.models import Conversation
 from conversations.store.conversations import ConversationStore
+from lcmsite.hosts import host_state
 from lcmsite.importing.discovery import FoundFile
 from lcmsite.importing.history import History
 from lcmsite.importing.importer import Importer
@@ -77,9 +77,7 @@ class Memory:
     def write(self, known: dict[str, list[int | str]]) -> None:
         """Replace the file atomically."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps(known), "utf-8")
-        unfinished.replace(self.path)
+        host_state.replace(self.path, json.dumps(known).encode(), mode=host_state.OWNER_ALONE)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -22,6 +21,7 @@ from lcmsite.access import users
 from lcmsite.access.keys import caller_of, issue
 from lcmsite.cli.cli_session import default_workspace
 from lcmsite.embedded_postgres.location import make_directory
+from lcmsite.hosts import host_state
 from lcmsite.ops.shell_commands import lcm
 from lcmsite.types import KeyScope, Role
 
@@ -112,7 +112,5 @@ def _secret_file(name: str) -> Path:
 def _store_secret(path: Path, secret: str) -> str:
     """Write a secret to a file atomically, readable by its owner only; return it."""
     make_directory(path.parent)
-    with NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(f"{secret}\n")
-    Path(file.name).replace(path)
+    host_state.replace(path, f"{secret}\n".encode(), mode=host_state.OWNER_ALONE)
     return secret

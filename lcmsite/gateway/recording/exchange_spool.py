@@ -17,6 +17,9 @@ from typing import Self
 
 import structlog
 
+from conversations.files.storage import sync
+from lcmsite.embedded_postgres.location import open_lock_file, try_lock
+
 logger = structlog.get_logger(__name__)
 
 _ENDING, _UNFINISHED = ".exchange", ".part"
@@ -64,23 +67,14 @@ class Spool:
         """
         try:
             self.directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.directory.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            lock = open_lock_file(self.directory.with_suffix(".lock"))
         except OSError as refusal:
             logger.warning("gateway_spool_not_claimed", reason=type(refusal).__name__)
             return None
-        until = time.monotonic() + SECONDS_TO_CLAIM
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() > until:
-                    os.close(lock)
-                    raise SpoolInUse(
-                        f"Another gateway uses {self.directory}: end it, or give this one its own LCM_DATA_DIR."
-                    ) from None
-                time.sleep(0.1)
-            else:
-                return lock
+        if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_TO_CLAIM):
+            os.close(lock)
+            raise SpoolInUse(f"Another gateway uses {self.directory}: end it, or give this one its own LCM_DATA_DIR.")
+        return lock
 
     def open(self) -> None:
         """Reject the incomplete files of a process that was killed."""
@@ -108,7 +102,7 @@ class Spool:
             with self._changing:
                 temporary.rename(self.directory / f"{name}{_ENDING}")
                 self._waiting_bytes += len(data)
-            _sync(self.directory)
+            sync(self.directory)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -182,12 +176,3 @@ def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, float, int]]:
             # The exchange has just been recorded and its file removed.
             continue
         yield path, found.st_mtime, found.st_size
-
-
-def _sync(directory: Path) -> None:
-    """Flush the entries of a directory to disk."""
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import structlog
 from psycopg import sql
 
 from conversations.errors import Forbidden, Unavailable
+from lcmsite.embedded_postgres.location import try_lock
 from lcmsite.ops.backup.programs import Database
 
 logger = structlog.get_logger(__name__)
@@ -46,7 +47,8 @@ def unfinished(directory: Path) -> Iterator[Path]:
     lock = os.open(working, os.O_RDONLY)
     try:
         # A failure does no harm: on a file system without directory locks, the sweep cannot lock it, either.
-        _try_lock(lock)
+        with suppress(OSError):
+            try_lock(lock, fcntl.LOCK_EX)
         yield working
     finally:
         os.close(lock)
@@ -66,18 +68,11 @@ def sweep_directories(parent: Path) -> None:
             # It was renamed or removed meanwhile, or belongs to another user.
             continue
         try:
-            if _try_lock(lock):
-                shutil.rmtree(directory, ignore_errors=True)
+            with suppress(OSError):
+                if try_lock(lock, fcntl.LOCK_EX):
+                    shutil.rmtree(directory, ignore_errors=True)
         finally:
             os.close(lock)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, Unavailable
-from conversations.files.storage import storing
+from conversations.files.storage import storing, sync
 from conversations.models import LargeFile
 from conversations.scope import Scope
 from conversations.sql import snapshot
@@ -86,9 +86,10 @@ def back_up(directory: Path, *, verify: bool = True, scope: Scope) -> BackupRepo
                 AuditLog(scope).record(Act.BACKUP, target=str(directory), detail={"digest": manifest.holdings.digest})
             if directory.exists():
                 directory.rmdir()
-            _sync(working, *working.rglob("*"))
+            for path in (working, *working.rglob("*")):
+                sync(path)
             working.rename(directory)
-            _sync(directory.parent)
+            sync(directory.parent)
     except OSError as refusal:
         raise Unavailable(f"The backup cannot be written to {directory}: {refusal.strerror or refusal}.") from refusal
     return BackupReport.of(directory, manifest, is_verified=verify)
@@ -100,16 +101,6 @@ def _require_empty(directory: Path) -> None:
             raise Conflict(f"{directory} is not empty: a backup needs a directory of its own.")
     except OSError as refusal:
         raise Invalid(f"{directory} cannot be used: {refusal.strerror}.") from refusal
-
-
-def _sync(*paths: Path) -> None:
-    """Sync files and directories, so that they survive a power failure."""
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _database() -> Database:

@@ -14,6 +14,7 @@ import psycopg
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from conversations.errors import Invalid
+from conversations.files.storage import make_private
 from conversations.sql import load
 from lcmsite.ops.health import newer_migrations
 
@@ -115,9 +116,7 @@ def piece_of(path: Path, *, name: str) -> Piece:
 
 def create_private(path: Path) -> None:
     """Create an empty file and its missing directories, accessible only to the owner."""
-    missing = [each for each in path.parents if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700)
+    make_private(path.parent)
     path.touch(mode=0o600)
 
 
