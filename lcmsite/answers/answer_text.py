@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import singledispatch
 from typing import Any
 
+from compaction.summarizing.extractive.clean_text import one_line
 from conversations.humanize import words
 from lcmsite.catalogue.paging import Page
 
@@ -29,11 +30,6 @@ def period(first: datetime, last: datetime) -> str:
     if begin == end:
         return begin
     return f"{begin} to {end.partition(' ')[2] if begin[:10] == end[:10] else end}"
-
-
-def one_line(text: str) -> str:
-    """The text with each run of whitespace as one space."""
-    return " ".join(text.split())
 
 
 def joined(pieces: Iterable[str | None]) -> str:

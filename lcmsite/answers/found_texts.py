@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from compaction.rendering import ERASED, QUARANTINED
+from compaction.summarizing.extractive.clean_text import one_line
 from compaction.summarizing.extractive.summary_form import with_few_names
 from conversations.content.flattening import texts_for_readers
 from conversations.humanize import counted
 from conversations.types import MessageRecord
-from lcmsite.answers.answer_text import as_fields, cursor_line, joined, lines, minute, one_line, period, span, text_of
+from lcmsite.answers.answer_text import as_fields, cursor_line, joined, lines, minute, period, span, text_of
 from retrieval.assembly.about import About, AboutItem
 from retrieval.assembly.types import AssembledContext, RecallSection
 from retrieval.describing.ranges import CoveringNode, RangeDescription, RangeExpansion
