@@ -50,10 +50,10 @@ class Endpoint:
     protocol: Protocol
     base_url: str
     model: str
-    key: str = field(default="", repr=False)
-    timeout_seconds: float = 60.0
-    max_output_tokens: int = 4096
-    attempts: int = 3
+    key: str = field(repr=False)
+    timeout_seconds: float
+    max_output_tokens: int
+    attempts: int
 
     def __post_init__(self) -> None:
         url = urlsplit(self.base_url)

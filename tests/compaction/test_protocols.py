@@ -26,7 +26,8 @@ PROMPT = Prompt(system="Be brief.", user="What was said?")
 
 
 def an_endpoint(base_url: str = "http://localhost:8000/v1", **options) -> Endpoint:
-    return Endpoint(**{"name": "local", "protocol": Protocol.CHAT, "base_url": base_url, "model": "small", **options})
+    usual = {"name": "local", "protocol": Protocol.CHAT, "base_url": base_url, "model": "small", "key": ""}
+    return Endpoint(**{**usual, "timeout_seconds": 60.0, "max_output_tokens": 4096, "attempts": 3, **options})
 
 
 def sent(endpoint: Endpoint) -> dict:

@@ -118,6 +118,8 @@ class Vendor(Loopback):
             "model": "asked-model",
             "key": "sk-secret-key",
             "timeout_seconds": 5.0,
+            "max_output_tokens": 4096,
+            "attempts": 3,
             **options,
         }
         return Endpoint(protocol=protocol, **settings)
