@@ -40,7 +40,7 @@ class CompactionEngine:
     def from_settings(cls, scope: Scope = EVERYTHING) -> CompactionEngine:
         store = ConversationStore.from_settings(scope)
         policy = CompactionPolicy.from_settings()
-        return cls(store, policy, escalation_of(policy.summarizer, tokens=store.tokens))
+        return cls(store, policy, escalation_of(policy.summarizer))
 
     def evaluate(self, *, conversation_id: int) -> CompactionStatus:
         """Report whether a conversation needs compaction, and its last run."""
@@ -157,7 +157,7 @@ class CompactionEngine:
             return CompactionResult(conversation_id, reason, Outcome.DISABLED, tokens, tokens)
         # A conversation may override the chain of summarizers.
         has_own = policy.summarizer != self.policy.summarizer
-        escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
+        escalation = escalation_of(policy.summarizer) if has_own else self.escalation
         with compaction_lock(conversation_id):
             abandon_runs(conversation_id)
             with transaction.atomic():

@@ -149,7 +149,7 @@ def conversations_to_redo(*, limit: int) -> list[int]:
     return [conversation_id for (conversation_id,) in sql.rows(statement, {"id": None, "limit": limit})]
 
 
-def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str] = ()) -> ChunkSources:
+def read_sources(chunk: Sequence[Slot], *, withheld: Collection[str]) -> ChunkSources:
     """Read the sources in a chunk's slots, in the order of the context.
 
     Items in `withheld` remain sources, but without a text, so that all messages stay reachable.
@@ -167,7 +167,7 @@ def current_sources(summary_id: str) -> list[str]:
 
 
 def read_sources_replacing(
-    summary_id: str, source_ids: Sequence[str], *, instead: Mapping[str, NewSummary], withheld: Collection[str] = ()
+    summary_id: str, source_ids: Sequence[str], *, instead: Mapping[str, NewSummary], withheld: Collection[str]
 ) -> ChunkSources:
     """Read the messages of a summary and these summaries, or those in `instead`."""
     message_ids = list(SummaryMessage.objects.filter(summary_id=summary_id).values_list("message_id", flat=True))

@@ -83,9 +83,7 @@ class SessionHistory:
     def from_settings(cls, scope: Scope = EVERYTHING) -> SessionHistory:
         store = ConversationStore.from_settings(scope)
         compaction = CompactionPolicy.from_settings()
-        return cls(
-            store, HistoryPolicy.from_settings(), compaction, escalation_of(compaction.summarizer, tokens=store.tokens)
-        )
+        return cls(store, HistoryPolicy.from_settings(), compaction, escalation_of(compaction.summarizer))
 
     def summarize_session(self, *, conversation_id: int) -> SessionSummaryResult:
         """Make a conversation's session summary, or renew it if there is something new.
@@ -280,7 +278,7 @@ class SessionHistory:
             return HistoryMaker(self.compaction, self.escalation, self.store.tokens)
         policy = self.compaction.overridden(conversation.overrides)
         has_own = policy.summarizer != self.compaction.summarizer
-        escalation = escalation_of(policy.summarizer, tokens=self.store.tokens) if has_own else self.escalation
+        escalation = escalation_of(policy.summarizer) if has_own else self.escalation
         return HistoryMaker(policy, escalation, self.store.tokens)
 
     def _newest(self, summary_id: str) -> SessionSummary:

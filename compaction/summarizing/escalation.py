@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -88,7 +88,6 @@ class Escalation:
 
     chain: tuple[Summarizer, ...]
     last_resort: Summarizer
-    count_tokens: Callable[[str], int]
     models: frozenset[str] = frozenset()
 
     def summarize(self, request: SummaryRequest) -> Accepted | None:
@@ -100,7 +99,7 @@ class Escalation:
         started = time.monotonic()
         failures: list[_Failure] = []
         # The counts are cached, because summarizers count the same texts repeatedly.
-        request = replace(request, count_tokens=cache(self.count_tokens))
+        request = replace(request, count_tokens=cache(request.count_tokens))
         for level, target, summarizers in (
             (Level.NORMAL, request.target_tokens, self.chain),
             (Level.AGGRESSIVE, max(1, request.target_tokens // 2), self.chain),

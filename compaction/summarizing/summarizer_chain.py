@@ -18,7 +18,6 @@ from compaction.summarizing.extractive.telegraphic_summarizer import Telegraphic
 from compaction.summarizing.output_checks import require_substance, vet
 from compaction.summarizing.prompts import MOST_SOURCE_TOKENS, render_prompt
 from compaction.summarizing.summarizer import Summarizer, SummaryDraft, SummaryRequest
-from conversations.content.tokens import TokenEstimator
 from conversations.types import Level
 
 # The tokens of a prompt without its source: the task, the previous summary, and the answer's tags.
@@ -28,7 +27,7 @@ MOST_PROMPT_TOKENS = 4_000
 SHARES = (1.0, 0.75, 0.5)
 
 
-def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datetime] = timezone.now) -> Escalation:
+def escalation_of(chain: str, *, now: Callable[[], datetime] = timezone.now) -> Escalation:
     """Build the escalation of a chain such as "chat,extractive"; raises Invalid.
 
     `now` is the clock of the circuit breakers and spend guards.
@@ -38,7 +37,6 @@ def escalation_of(chain: str, *, tokens: TokenEstimator, now: Callable[[], datet
     return Escalation(
         chain=tuple(_summarizer(name, policy, now) for name in names),
         last_resort=TelegraphicSummarizer(),
-        count_tokens=tokens.count,
         models=frozenset(names) - {EXTRACTIVE},
     )
 

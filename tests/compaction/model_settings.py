@@ -68,7 +68,6 @@ def asking_only(model: Any, built: Any) -> Any:
     escalation = Escalation(
         chain=(model,),
         last_resort=TelegraphicSummarizer(),
-        count_tokens=built.store.tokens.count,
         models=frozenset({model.name}),
     )
     return replace(built, escalation=escalation)

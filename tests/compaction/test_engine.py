@@ -130,7 +130,7 @@ def test_a_summary_that_would_cost_more_than_its_sources_is_not_written(engine):
     conversation = a_talk()
     built = engine()
     silent = Model(write=lambda request: "")
-    empty = Escalation(chain=(silent,), last_resort=silent, count_tokens=built.store.tokens.count)
+    empty = Escalation(chain=(silent,), last_resort=silent)
 
     result = replace(built, escalation=empty).compact(conversation_id=conversation.conversation_id)
 
@@ -166,7 +166,7 @@ def test_what_a_host_added_to_a_message_is_not_summarized_as_its_authors_words(i
     if is_cold:
         archive_stretch(found.conversation_id, after_seq=0, log=AuditLog())
 
-    [source] = read_sources(read_slots(found.conversation_id)).texts
+    [source] = read_sources(read_slots(found.conversation_id), withheld=()).texts
 
     assert source.text == f"[added by the host, {len(reminder)} characters]\nUse port 5433."
     assert reminder in a_store().get_message(message_id=int(source.source_id.removeprefix("msg_"))).content

@@ -28,7 +28,7 @@ def scripted(name: str = "scripted", **words: int) -> Model:
 
 def escalate(normal: int, aggressive: int, **options: Any) -> tuple[Level, list[SummaryRequest]]:
     model = scripted(normal=normal, aggressive=aggressive)
-    escalation = Escalation(chain=(model,), last_resort=TelegraphicSummarizer(), count_tokens=count_words)
+    escalation = Escalation(chain=(model,), last_resort=TelegraphicSummarizer())
     request = SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words, **options)
     accepted = escalation.summarize(request)
     assert accepted is not None
@@ -53,17 +53,13 @@ def test_when_nothing_is_acceptable_the_deterministic_level_ends_it(length):
 
 def test_a_source_shorter_than_any_summary_has_none():
     source = SourceMessage(source_id="msg_1", seq=1, role="user", text="ok")
-    escalation = Escalation(
-        chain=(scripted(normal=5, aggressive=5),), last_resort=scripted(deterministic=5), count_tokens=count_words
-    )
+    escalation = Escalation(chain=(scripted(normal=5, aggressive=5),), last_resort=scripted(deterministic=5))
 
     assert escalation.summarize(SummaryRequest(sources=(source,), target_tokens=10, count_tokens=count_words)) is None
 
 
 def escalated(*chain: Any, models: tuple[str, ...]) -> Accepted:
-    escalation = Escalation(
-        chain=chain, last_resort=TelegraphicSummarizer(), count_tokens=count_words, models=frozenset(models)
-    )
+    escalation = Escalation(chain=chain, last_resort=TelegraphicSummarizer(), models=frozenset(models))
     accepted = escalation.summarize(SummaryRequest(sources=SOURCES, target_tokens=100, count_tokens=count_words))
     assert accepted is not None
     return accepted

@@ -13,7 +13,7 @@ from compaction.llm.types import Misconfigured, Protocol, Refused
 from compaction.models import ModelEndpoint
 from compaction.summarizing.summarizer import SummaryRequest
 from compaction.summarizing.summarizer_chain import escalation_of
-from conversations.content.tokens import TokenEstimator, estimate
+from conversations.content.tokens import estimate
 from conversations.types import Level
 from tests.compaction.model_settings import models
 from tests.compaction.summarizing import said
@@ -44,7 +44,7 @@ def test_a_normal_and_an_aggressive_summary_have_each_its_temperature(settings, 
         given = {"url": vendor.url, "model": "small", "key": "sk-1"}
         settings.LCM = {f"{protocol}_{name}": value for name, value in given.items()}
         settings.LCM |= {"temperatures": setting} if setting else {}
-        escalation = escalation_of(protocol.value, tokens=TokenEstimator.from_settings())
+        escalation = escalation_of(protocol.value)
         accepted = escalation.summarize(request)
 
     assert accepted.level is Level.AGGRESSIVE

@@ -76,7 +76,7 @@ def site(settings: Any) -> Iterator[Callable[..., Site]]:
         settings.LCM = asking(vendor, "chat", breaker_failures=3, breaker_pause_seconds=PAUSE, **SMALL, **more)
         clock = Clock(timezone.now())
         engine = CompactionEngine.from_settings()
-        escalation = escalation_of("chat", tokens=engine.store.tokens, now=clock)
+        escalation = escalation_of("chat", now=clock)
         worker = CompactionWorker(engine=replace(engine, escalation=escalation), now=clock)
         return Site(worker=worker, vendor=vendor, clock=clock)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
 
 from compaction.summarizing.extractive.clean_text import estimate_tokens
 from compaction.summarizing.extractive.coverage import Candidate, Coverage, pack
@@ -39,8 +38,6 @@ class ExtractiveSummarizer:
 
     def summarize(self, request: SummaryRequest) -> SummaryDraft:
         """Return whole sentences under their speakers, a list of names, a closing line."""
-        # The counts are cached, because the same texts are counted again after each choice.
-        request = replace(request, count_tokens=cache(request.count_tokens))
         material = material_of(request.sources)
         days = days_of(material.passages)
         return _Writing(request, material, budget_of(request), days).draft(self.name)
