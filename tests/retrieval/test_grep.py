@@ -57,13 +57,59 @@ def test_sessions_and_quarantines_of_matches_take_no_statement_of_their_own():
         assert sum("session_id" in statement or "quarantined" in statement for statement in sent) == 1
 
 
-def test_with_enough_texts_that_hold_every_word_the_others_are_left_out():
-    a_conversation(*(f"docker compose file {number}" for number in range(6)), "only docker", "only compose")
+DATABASE = "Which database did we choose for storage?"
+FRAMES, PAGES = ([f"see src/{path}:{line}" for line in range(3)] for path in ("reader/frames.py", "writer/pages.py"))
+# What a search finds: the query, what is said before and behind what is found, and whether the query is relaxed.
+SEARCHES = {
+    "only the texts with every word where there are enough": (
+        "docker compose", [], [f"docker compose file {n}" for n in range(6)], ["only docker", "only compose"], False
+    ),
+    "a word of a query of one in that form alone": ("win", ["We won the cup."], ["We win the cup."], FILLER, False),
+    "a word before a NUL": ("alpha", [], ["alpha\0bravo charlie\0 delta"], FILLER, False),
+    "a word behind a NUL": ("bravo", [], ["alpha\0bravo charlie\0 delta"], FILLER, False),
+    "a word between two NULs": ("charlie", [], ["alpha\0bravo charlie\0 delta"], FILLER, False),
+    "the text beside the words of a script without spaces": (
+        "服务器端口是哪个", FILLER[:1], [*FILLER[1:], "服务器的端口是多少", "7171"], [], True
+    ),
+    "the parts of a compound that is nowhere": (
+        "loadUserSession", [], ["We load the user first.", "The session comes later."], FILLER, True
+    ),
+    "the answer beside a phrase of the question": (
+        'What did Ann take away from "Little Women"?', FILLER[:1],
+        [*FILLER[1:], 'I read "Little Women".', "And what did you take away?", "Hope."], FILLER * 4, True
+    ),
+    "any of two paths and not all of their directory": (
+        "src/reader/frames.py src/writer/pages.py", [], FRAMES + PAGES, [f"the reader said {n}" for n in "123"], True
+    ),
+    "some parts of a path that is nowhere": ("src/reader/frames.py", [], ["the reader of frames"], FILLER, True),
+}  # fmt: skip
 
-    result = engine().grep(query="docker compose")
 
-    assert not result.relaxed
-    assert len(result.matches) == 6
+@pytest.mark.parametrize(("query", "before", "found", "behind", "is_relaxed"), SEARCHES.values(), ids=SEARCHES)
+def test_a_search_finds(query, before, found, behind, is_relaxed):
+    conversation = a_conversation(*before, *found, *behind)
+
+    result = engine().grep(query=query, conversation_id=conversation.conversation_id)
+
+    assert {match.first_seq - len(before) for match in result.matches} == set(range(1, len(found) + 1))
+    assert result.relaxed == is_relaxed
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "answer"),
+    [
+        ([], DATABASE, "SQLite, because it is small."),
+        # A question is found before the caption of a picture, too, and its answer behind it.
+        (["It will be storage."], f"{DATABASE} [image: a shelf]", "SQLite, it is small."),
+    ],
+)
+def test_a_question_finds_the_answer_that_shares_no_word_with_it(before, question, answer):
+    before = [*FILLER, *before]
+    conversation = a_conversation(*before, question, answer, *FILLER * 4)
+
+    result = engine().grep(query=DATABASE, conversation_id=conversation.conversation_id, limit=2)
+
+    assert {match.first_seq - len(before) for match in result.matches} == {1, 2}
 
 
 def test_of_a_question_pages_that_hold_every_word_do_not_hide_a_line_that_holds_some():
@@ -124,18 +170,6 @@ def test_with_too_few_texts_that_hold_every_word_any_word_will_do_and_the_answer
     assert result.matches[0].snippet.text == "docker compose"
 
 
-def test_a_question_finds_the_answer_that_shares_no_word_with_it():
-    conversation = a_conversation(
-        *FILLER, "Which database did we choose for storage?", "SQLite, because it is small.", *FILLER * 4
-    )
-
-    result = engine().grep(
-        query="Which database did we choose for storage?", conversation_id=conversation.conversation_id, limit=2
-    )
-
-    assert {match.first_seq for match in result.matches} == {4, 5}
-
-
 @pytest.mark.parametrize("calls", [1, 3])
 def test_the_answer_of_an_agent_that_looked_things_up_first_comes_before_its_calls(calls):
     asked = NewMessage(Role.USER, "Which port does the database of the staging machine listen on?")
@@ -150,17 +184,6 @@ def test_the_answer_of_an_agent_that_looked_things_up_first_comes_before_its_cal
     assert [match.first_seq for match in matches[:2]] == [5 + 2 * calls, 4]
 
 
-def test_a_question_is_seen_before_the_caption_of_a_picture_and_its_answer_after_it():
-    asked = "Which database did we choose for storage? [image: a shelf]"
-    conversation = a_conversation(*FILLER, "It will be storage.", asked, "SQLite, it is small.", "Yes.", *FILLER * 4)
-
-    result = engine().grep(
-        query="Which database did we choose for storage?", conversation_id=conversation.conversation_id, limit=2
-    )
-
-    assert {match.first_seq for match in result.matches} == {5, 6}
-
-
 def test_a_question_finds_a_word_in_another_form_and_shows_it():
     conversation = a_conversation(*FILLER, "We won the cup.", *FILLER * 4)
 
@@ -168,12 +191,6 @@ def test_a_question_finds_a_word_in_another_form_and_shows_it():
 
     snippet = result.matches[0].snippet
     assert [snippet.text[begin:end] for begin, end in snippet.highlights] == ["won"]
-
-
-def test_a_few_words_are_meant_as_they_are():
-    a_conversation("We won the cup.", "We win the cup.", *FILLER)
-
-    assert texts_found("win") == ["We win the cup."]
 
 
 def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them():
@@ -184,43 +201,6 @@ def test_one_word_finds_the_texts_that_have_it_and_not_those_beside_them():
 
         assert {match.first_seq for match in result.matches} == {4, 8}
         assert not result.relaxed
-
-
-def test_words_beside_a_nul_are_found():
-    conversation = a_conversation("alpha\0bravo charlie\0 delta", *FILLER)
-
-    for word in ("alpha", "bravo", "charlie"):
-        found = engine().grep(query=word, conversation_id=conversation.conversation_id)
-        assert ([match.first_seq for match in found.matches], found.dropped) == ([1], ())
-
-
-def test_a_sentence_of_a_script_without_spaces_also_finds_the_text_beside_its_words():
-    conversation = a_conversation(*FILLER, "服务器的端口是多少", "7171")
-
-    result = engine().grep(query="服务器端口是哪个", conversation_id=conversation.conversation_id)
-
-    assert {len(FILLER) + 1, len(FILLER) + 2} <= {match.first_seq for match in result.matches}
-
-
-def test_one_compound_word_that_nobody_said_is_answered_by_its_parts_and_the_answer_says_so():
-    a_conversation("We load the user first.", "The session comes later.", *FILLER)
-
-    result = engine().grep(query="loadUserSession")
-
-    assert result.relaxed
-    assert [match.first_seq for match in result.matches] == [1, 2]
-
-
-def test_the_answer_to_a_question_with_a_phrase_may_stand_beside_it():
-    conversation = a_conversation(
-        *FILLER, 'I read "Little Women".', "And what did you take away?", "Hope.", *FILLER * 4
-    )
-
-    result = engine().grep(
-        query='What did Ann take away from "Little Women"?', conversation_id=conversation.conversation_id
-    )
-
-    assert {match.first_seq for match in result.matches} == {2, 3, 4, 5, 6}
 
 
 def test_a_phrase_that_nobody_said_is_taken_apart_and_the_answer_says_so():
@@ -394,29 +374,6 @@ def test_a_compound_is_found_where_its_parts_follow_each_other_before_where_they
     queries = ["display_formats", "displayFormats()", "display-formats", "src/display_formats"]
     for query in (*queries, "Where is displayFormats?"):
         assert texts_found(query, limit=1) == ["src/display_formats.ts is gone"]
-
-
-def test_any_of_two_paths_is_found_without_all_that_a_directory_has_in_it():
-    conversation = a_conversation(
-        *(f"see src/reader/frames.py:{line}" for line in range(3)),
-        *(f"see src/writer/pages.py:{line}" for line in range(3)),
-        *(f"the reader said {number}" for number in range(3)),
-    )
-
-    result = engine().grep(
-        query="src/reader/frames.py src/writer/pages.py", conversation_id=conversation.conversation_id
-    )
-
-    assert result.relaxed
-    assert {match.first_seq for match in result.matches} == {1, 2, 3, 4, 5, 6}
-
-
-def test_of_a_path_that_was_hardly_said_texts_with_some_of_its_parts_are_found():
-    conversation = a_conversation("the reader of frames", *FILLER)
-
-    result = engine().grep(query="src/reader/frames.py", conversation_id=conversation.conversation_id)
-
-    assert [match.first_seq for match in result.matches] == [1]
 
 
 def test_the_settings_of_the_transaction_around_a_search_are_left_as_they_were():
