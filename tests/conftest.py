@@ -27,7 +27,7 @@ from lcmsite.embedded_postgres.lease import EmbeddedPostgres
 from lcmsite.embedded_postgres.location import Location
 from tests.committed import committed_db  # noqa: F401
 from tests.guardian import a_directory, have_it_guarded
-from tests.module_rows import module_files, module_rows  # noqa: F401
+from tests.module_rows import changes_of_its_own, module_files, module_rows  # noqa: F401
 from tests.surroundings import leave_the_callers_settings
 
 # pyproject.toml does not name the settings: pytest-django would read them before this file clears the environment.
@@ -112,7 +112,9 @@ def _leave_most_cases(items: list[pytest.Item]) -> None:
 
 
 def _is_undone(item: pytest.Item) -> bool:
-    return item.get_closest_marker("django_db") is not None or "db" in getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or not {"db", "module_rows"}.isdisjoint(
+        getattr(item, "fixturenames", ())
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -174,8 +176,9 @@ def django_db_setup(
 
 
 @pytest.fixture(autouse=True)
-def files_of_its_own(settings: Any, tmp_path: Path) -> None:
-    """Give each test its own directories for files, anchors and keys."""
-    settings.MEDIA_ROOT = tmp_path / "files"
+def files_of_its_own(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> None:
+    """Give each test its own directories for files, anchors and keys; rows of a module keep their files."""
+    of_module = "module_files" in request.fixturenames
+    settings.MEDIA_ROOT = request.getfixturevalue("module_files") if of_module else tmp_path / "files"
     settings.ANCHOR_DIR = tmp_path / "anchors"
     settings.ANCHOR_KEY_FILE = tmp_path / "anchor_key.pem"

@@ -1,7 +1,7 @@
 """Rows that are created once for all tests of a module.
 
-They are written in a transaction that is never committed. The `db` fixture of each test is a savepoint in it, so a test
-leaves no rows of its own.
+They are written in a transaction that is never committed. Each test that uses them runs in a savepoint of it, and
+leaves no changes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
         transaction.set_rollback(True)
 
 
+@pytest.fixture(autouse=True)
+def changes_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Undo what a test changes in rows of its module."""
+    if "module_rows" in request.fixturenames:
+        request.getfixturevalue("db")
+
+
 @pytest.fixture(scope="module")
 def module_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of the files of these rows; a test that reads them sets it as its own MEDIA_ROOT."""
+    """The directory of the files of these rows, which the tests that use them have, too."""
     files = tmp_path_factory.mktemp("files")
     with override_settings(MEDIA_ROOT=files):
         yield files

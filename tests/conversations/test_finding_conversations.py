@@ -18,17 +18,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def of_two_workspaces(module_rows: None) -> list[ConversationRecord]:
-    return a_fleet()
-
-
-@pytest.fixture
-def fleet(of_two_workspaces, db):
+def fleet(module_rows: None) -> list[ConversationRecord]:
     """Four conversations of two projects, and one of another workspace."""
-    return of_two_workspaces
-
-
-def a_fleet() -> list[ConversationRecord]:
     return [
         a_conversation("one", session_id="fleet/1", project="boats", metadata={"team": "red", "tags": ["a", "b"]}),
         a_conversation("two", session_id="fleet/2", project="boats", metadata={"team": "blue"}),

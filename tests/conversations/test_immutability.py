@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
-from django.test import override_settings
 
 from conversations.audit import Act, AuditLog
 from conversations.files.large_files import LargeFileService
@@ -52,18 +51,8 @@ FORBIDDEN = [
 
 
 @pytest.fixture(scope="module")
-def recorded(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("files")):
-        yield something_in_every_table()
-
-
-@pytest.fixture
-def conversation_id(recorded: int, db: None) -> int:
+def conversation_id(module_rows: None, module_files: Path) -> int:
     """A conversation with something in every one of the tables."""
-    return recorded
-
-
-def something_in_every_table() -> int:
     conversation_id = a_conversation("one", "two", "three").conversation_id
     part = NewPart(PartType.TEXT, text_content="four")
     a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])

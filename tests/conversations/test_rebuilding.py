@@ -44,16 +44,11 @@ def rebuilt(conversation_id: int) -> tuple[rebuilding.ContextChange, rebuilding.
 
 
 @pytest.fixture(scope="module")
-def compacted(module_rows: None) -> int:
+def conversation_id(module_rows: None) -> int:
     made = a_compacted_conversation()
     # As at a commit, so that what follows stands alone.
     connection.check_constraints()
     return made
-
-
-@pytest.fixture
-def conversation_id(compacted: int, db: None) -> int:
-    return compacted
 
 
 def test_where_nothing_is_wrong_nothing_is_written(conversation_id):

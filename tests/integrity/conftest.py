@@ -10,7 +10,8 @@ from tests.integrity.erasing import erasures, storage  # noqa: F401 (for the tes
 
 
 @pytest.fixture(scope="module")
-def compacted(module_rows: None) -> Compacted:
+def conversation(module_rows: None) -> Compacted:
+    """A compacted conversation, which each test breaks for itself alone."""
     # Beside it another one, which no finding may ever name.
     a_compacted_conversation()
     made = a_compacted_conversation()
@@ -18,9 +19,3 @@ def compacted(module_rows: None) -> Compacted:
         # Nothing is left to be checked, which would keep a test from altering a table.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
     return made
-
-
-@pytest.fixture
-def conversation(compacted: Compacted, db: None) -> Compacted:
-    """A compacted conversation, which each test breaks for itself alone."""
-    return compacted

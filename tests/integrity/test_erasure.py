@@ -41,14 +41,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None) -> int:
-    return a_secret_conversation()
-
-
-@pytest.fixture
-def secret(made: int, db: None) -> int:
+def secret(module_rows: None) -> int:
     """A conversation whose secret each test erases for itself alone."""
-    return made
+    return a_secret_conversation()
 
 
 @pytest.mark.parametrize("is_cold", [False, True], ids=["hot", "cold"])

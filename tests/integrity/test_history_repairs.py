@@ -24,16 +24,11 @@ OF = "WHERE summary_id = '{id}'"
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None) -> Iterator[list[SessionSummary]]:
+def past(module_rows: None) -> Iterator[list[SessionSummary]]:
+    """Four sessions in two arcs, and these in an epoch, from the bottom up; each test damages them for itself."""
     with override_settings(LCM=SMALL):
         summarize(a_session(number) for number in range(4))
         yield [each for depth in (0, 1, 2) for each in current(depth)]
-
-
-@pytest.fixture
-def past(made: list[SessionSummary], db: None) -> list[SessionSummary]:
-    """Four sessions in two arcs, and these in an epoch, from the bottom up; each test damages them for itself."""
-    return made
 
 
 @pytest.mark.sampled(2)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
-from django.test import override_settings
 
 from integrity.checker import IntegrityChecker
 from integrity.column_protection import TABLES, Column, Protection, Table
@@ -70,22 +69,10 @@ class Refused(Exception):
 
 
 @pytest.fixture(scope="module")
-def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("files")
-
-
-@pytest.fixture(autouse=True)
-def files_of_its_own(settings: Any, media: Path) -> None:
-    """The files are made once, as the rows are."""
-    settings.MEDIA_ROOT = media
-
-
-@pytest.fixture(scope="module")
-def everything(module_rows: None, media: Path) -> Iterator[list[Place]]:
-    with override_settings(MEDIA_ROOT=media):
-        make_everything()
-        assert found() == set()
-        yield places()
+def everything(module_rows: None, module_files: Path) -> list[Place]:
+    make_everything()
+    assert found() == set()
+    return places()
 
 
 def places() -> list[Place]:

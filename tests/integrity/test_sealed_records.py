@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.db import transaction
-from django.test import override_settings
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -70,21 +69,17 @@ def a_sealed_conversation() -> Sealed:
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sealed, Path]:
-    files = tmp_path_factory.mktemp("files")
-    with override_settings(MEDIA_ROOT=files):
-        # Beside it another one, which no finding may ever name.
-        a_sealed_conversation()
-        one = a_sealed_conversation()
-    return one, files
+def made(module_rows: None, module_files: Path) -> Sealed:
+    # Beside it another one, which no finding may ever name.
+    a_sealed_conversation()
+    return a_sealed_conversation()
 
 
 @pytest.fixture
-def sealed(made: tuple[Sealed, Path], db: None, settings: Any, tmp_path: Path) -> Sealed:
+def sealed(made: Sealed, module_files: Path, settings: Any, tmp_path: Path) -> Sealed:
     """A sealed conversation, whose rows and files each test changes for itself alone."""
-    one, files = made
-    settings.MEDIA_ROOT = shutil.copytree(files, tmp_path / "files")
-    return one
+    settings.MEDIA_ROOT = shutil.copytree(module_files, tmp_path / "files")
+    return made
 
 
 # Each changes one row: which, whose message is found, and what finds it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -18,15 +17,9 @@ from tests.lcmsite.callers import Api, an_api_key, lcm
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None, module_files: Path) -> int:
+def conversation_id(module_rows: None, module_files: Path) -> int:
     """A conversation with something of every sort."""
     return a_full_conversation()
-
-
-@pytest.fixture
-def conversation_id(made: int, module_files: Path, db: None, settings: Any) -> int:
-    settings.MEDIA_ROOT = module_files
-    return made
 
 
 def test_out_checked_and_back_again(conversation_id, tmp_path):

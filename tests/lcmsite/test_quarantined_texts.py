@@ -58,14 +58,8 @@ APART = {
 
 
 @pytest.fixture(scope="module")
-def made(module_rows: None, module_files: Path) -> SimpleNamespace:
+def held(module_rows: None, module_files: Path) -> SimpleNamespace:
     return withheld_things()
-
-
-@pytest.fixture
-def held(made: SimpleNamespace, module_files: Path, db: None, settings: Any) -> SimpleNamespace:
-    settings.MEDIA_ROOT = module_files
-    return made
 
 
 def test_every_operation_that_reads_is_tried_here_or_has_a_reason(held):

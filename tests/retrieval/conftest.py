@@ -26,10 +26,5 @@ def assembler(db: None) -> ContextAssembler:
 
 
 @pytest.fixture(scope="module")
-def module_graph(module_rows: None) -> Graph:
+def graph(module_rows: None) -> Graph:
     return a_graph()
-
-
-@pytest.fixture
-def graph(module_graph: Graph, db: None) -> Graph:
-    return module_graph

@@ -33,8 +33,8 @@ def items_of(results: list[ExpandResult]) -> list[ExpandedItem]:
 
 
 @pytest.fixture(scope="module")
-def root(module_graph) -> SummaryRecord:
-    return a_root_of(module_graph)
+def root(graph) -> SummaryRecord:
+    return a_root_of(graph)
 
 
 def test_one_level_is_opened_by_default(graph, root):

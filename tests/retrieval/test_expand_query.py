@@ -31,7 +31,7 @@ def grants() -> Grants:
 
 
 @pytest.fixture(scope="module")
-def module_history(module_rows):
+def history(module_rows):
     """A leaf of eight messages, the second of which says it, under a condensed summary; and two raw messages."""
     texts = ["Let us set up the harbour.", "The harbour listens on port 5433 now."]
     texts += [f"message {seq} about boats. " * 8 for seq in range(3, 11)]
@@ -40,11 +40,6 @@ def module_history(module_rows):
     root = a_summary_of(a_store(), number, summaries=[leaf], seqs=[7, 8], content="A harbour, and boats.")
     said = a_store().list_messages(conversation_id=number, after_seq=1, limit=1)[0].id
     return {"number": number, "leaf": leaf.summary_id, "root": root.summary_id, "said": said}
-
-
-@pytest.fixture
-def history(module_history, db):
-    return module_history
 
 
 @pytest.fixture

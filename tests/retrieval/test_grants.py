@@ -53,7 +53,7 @@ def a_reader(grant) -> GrantedReader:
 
 
 @pytest.fixture(scope="module")
-def module_graph(module_rows):
+def graph(module_rows):
     """Four levels above eight messages, of which the first says which port it was; and a ninth beside them."""
     texts = ["The harbour listens on port 5433.", *(f"message {seq} about boats. " * 8 for seq in range(2, 10))]
     number = a_conversation(*texts).conversation_id

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def module_graph(module_rows: None) -> tuple[Any, ...]:
-    graph = a_graph()
-    return (*graph, a_root_of(graph))
+def graph(module_rows: None) -> tuple[Any, ...]:
+    made = a_graph()
+    return (*made, a_root_of(made))
 
 
 def impact(id: str, **options: Any) -> Impact:

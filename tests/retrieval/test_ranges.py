@@ -21,7 +21,7 @@ from tests.summaries import a_summary_of
 
 
 @pytest.fixture(scope="module")
-def module_graph(module_rows) -> Graph:
+def graph(module_rows) -> Graph:
     return a_graph(12)
 
 

@@ -147,18 +147,13 @@ ALONE = [
 
 
 @pytest.fixture(scope="module")
-def module_talk(module_rows: None) -> int:
+def conversation_id(module_rows: None) -> int:
     store, conversation = a_store(), a_conversation()
     turns = [*FILLER[:20], *TALK, *FILLER[20:]]
     store.append_messages(
         conversation_id=conversation.conversation_id, messages=[NewMessage(role, text) for role, text in turns]
     )
     return conversation.conversation_id
-
-
-@pytest.fixture
-def conversation_id(module_talk: int, db: None) -> int:
-    return module_talk
 
 
 def found(query: str, conversation_id: int, **asked: Any) -> list[int]:

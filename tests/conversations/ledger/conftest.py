@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
-from django.test import override_settings
 
 from compaction.history.session_history import SessionHistory
 from compaction.hosts.branching import Branches
@@ -53,16 +51,12 @@ def objects(full_objects: Objects) -> Objects:
 
 
 @pytest.fixture(scope="module")
-def full_conversation(module_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """Such a conversation, and where its files are."""
-    files = tmp_path_factory.mktemp("files")
-    with override_settings(MEDIA_ROOT=files):
-        yield a_full_conversation(), files
+def full_conversation(module_rows: None, module_files: Path) -> int:
+    return a_full_conversation()
 
 
 @pytest.fixture
-def conversation_id(full_conversation: tuple[int, Path], db: None, settings: Any) -> int:
+def conversation_id(full_conversation: int, module_files: Path, settings: Any, tmp_path: Path) -> int:
     """A conversation with something of every sort, and files of its own."""
-    number, files = full_conversation
-    shutil.copytree(files, settings.MEDIA_ROOT)
-    return number
+    settings.MEDIA_ROOT = shutil.copytree(module_files, tmp_path / "files")
+    return full_conversation

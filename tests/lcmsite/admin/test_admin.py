@@ -66,7 +66,7 @@ def named(each: tuple[type[models.Model], Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def harbour_world(module_rows, module_files) -> dict[str, Any]:
+def world(module_rows, module_files) -> dict[str, Any]:
     """Rows in the tables that matter, several in each list that could ask once a row."""
     made = a_world()
     scope = Scope(a_workspace().pk)
@@ -119,11 +119,6 @@ def _comings_and_goings(scope: Scope, key: int, file_id: str) -> None:
         request_seq=1,
         received_at=timezone.now(),
     )
-
-
-@pytest.fixture
-def world(harbour_world, db):
-    return harbour_world
 
 
 @pytest.fixture

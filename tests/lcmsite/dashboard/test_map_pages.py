@@ -28,11 +28,6 @@ def runs(module_rows: None, module_files: Path) -> tuple[str, str, str]:
     return furnish_map_runs(Scope(a_workspace().pk), conversation_id, HOSTILE, ["a", "b", "c"])
 
 
-@pytest.fixture(autouse=True)
-def files_of_its_own(module_files: Path) -> None:
-    """None: all tests here look at the same files."""
-
-
 def test_map_runs_are_listed_with_the_reason_of_a_pause(runs, reader):
     page = page_of(reader, RUNS)
     paused = as_part(reader, f"{RUNS}?state=paused")

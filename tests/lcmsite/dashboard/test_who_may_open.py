@@ -75,11 +75,7 @@ def test_every_address_has_a_row_and_every_row_an_address():
 
 
 @pytest.fixture(scope="module")
-def everybody(module_rows: None) -> dict[str, Client]:
-    return _browsers()
-
-
-def _browsers() -> dict[str, Client]:
+def browsers(module_rows: None) -> dict[str, Client]:
     """Somebody of each role, an admin of another workspace, a member of none, a superuser, and nobody."""
     ours, theirs = a_workspace(), a_workspace("theirs")
     a_conversation("hello")
@@ -92,11 +88,6 @@ def _browsers() -> dict[str, Client]:
     for name in (*(role.value for role in LADDER), "stranger", "nowhere", "super"):
         found[name] = logged_in(name)
     return found
-
-
-@pytest.fixture
-def browsers(everybody: dict[str, Client], db: None) -> dict[str, Client]:
-    return everybody
 
 
 def address_of(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,6 @@ def harbour_world(module_rows: None, module_files: Path) -> World:
 
 
 @pytest.fixture
-def world(harbour_world: World, module_files: Path, db: None, settings: Any) -> World:
+def world(harbour_world: World) -> World:
     """What there is to ask about; what a test changes, it changes for itself alone."""
-    settings.MEDIA_ROOT = module_files
     return copy.deepcopy(harbour_world)

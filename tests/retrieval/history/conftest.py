@@ -29,7 +29,8 @@ class Past(NamedTuple):
 SAID = ("We chose port {n}.", "Noted: the port is {n}.", "And the lighthouse?", "It stays in stretch {n}.", "Good.")
 
 
-def a_past() -> Past:
+@pytest.fixture(scope="module")
+def past(module_rows: None) -> Past:
     project = a_project()
     conversations = []
     for n in range(6):
@@ -42,16 +43,6 @@ def a_past() -> Past:
     ]
     arcs = [a_summary_over(sessions[:2], "Two ports came first."), a_summary_over(sessions[2:4], "Two more followed.")]
     return Past(project, conversations, sessions, arcs, a_summary_over(arcs, "Ports were settled in this epoch."))
-
-
-@pytest.fixture(scope="module")
-def module_past(module_rows: None) -> Past:
-    return a_past()
-
-
-@pytest.fixture
-def past(module_past: Past, db: None) -> Past:
-    return module_past
 
 
 @pytest.fixture
