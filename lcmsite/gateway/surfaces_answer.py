@@ -103,13 +103,30 @@ class AnswerReader:
         return self.state.answer()
 
 
+class _GrowingTexts:
+    """Texts in the rows of a stream; joined at the end, for linear time."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[tuple[int, str], tuple[dict[str, Any], list[str]]] = {}
+
+    def add(self, row: dict[str, Any], name: str, piece: str) -> None:
+        """Append a piece to the text that the row has under this name."""
+        self.pieces.setdefault((id(row), name), (row, [row[name]]))[1].append(piece)
+
+    def join(self) -> None:
+        for (_, name), (row, pieces) in self.pieces.items():
+            if isinstance(row[name], str):
+                row[name] = "".join(pieces)
+
+
 @dataclass
 class _MessagesAnswer:
     """An answer of the Messages API."""
 
     message: dict[str, Any] = field(default_factory=dict)
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
-    inputs: dict[int, str] = field(default_factory=dict)
+    inputs: dict[int, list[str]] = field(default_factory=dict)
+    texts: _GrowingTexts = field(default_factory=_GrowingTexts)
     is_complete: bool = False
 
     def set_body(self, body: dict[str, Any]) -> None:
@@ -136,18 +153,22 @@ class _MessagesAnswer:
         block = self.blocks.setdefault(index, {})
         match delta.get("type"):
             case "input_json_delta":
-                self.inputs[index] = self.inputs.get(index, "") + delta["partial_json"]
+                self.inputs.setdefault(index, []).append(delta["partial_json"])
             case "citations_delta":
-                block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+                if not isinstance(block.get("citations"), list):
+                    block["citations"] = []
+                block["citations"].append(delta["citation"])
             case _:
                 for name, value in delta.items():
-                    if name != "type":
-                        old = block.get(name)
-                        block[name] = old + value if isinstance(old, str) and isinstance(value, str) else value
+                    if isinstance(block.get(name), str) and isinstance(value, str) and name != "type":
+                        self.texts.add(block, name, value)
+                    elif name != "type":
+                        block[name] = value
 
     def answer(self) -> ReadAnswer:
-        for index, text in self.inputs.items():
-            self.blocks[index]["input"] = _parse_input(text)
+        self.texts.join()
+        for index, pieces in self.inputs.items():
+            self.blocks[index]["input"] = _parse_input("".join(pieces))
         content = [self.blocks[index] for index in sorted(self.blocks)]
         usage = _object(self.message.get("usage"))
         input_counts = [usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_")]
@@ -170,6 +191,7 @@ class _ChatAnswer:
     head: dict[str, Any] = field(default_factory=dict)
     choices: dict[int, dict[str, Any]] = field(default_factory=dict)
     reasons: dict[int, Any] = field(default_factory=dict)
+    texts: _GrowingTexts = field(default_factory=_GrowingTexts)
     is_complete: bool = False
 
     def set_body(self, body: dict[str, Any]) -> None:
@@ -183,13 +205,14 @@ class _ChatAnswer:
         self.head |= {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
         for choice in event.get("choices") or ():
             index = choice.get("index", 0)
-            _merge(self.choices.setdefault(index, {"role": "assistant"}), choice.get("delta") or {})
+            _merge(self.choices.setdefault(index, {"role": "assistant"}), choice.get("delta") or {}, self.texts)
             if choice.get("finish_reason"):
                 self.reasons[index] = choice["finish_reason"]
                 # Some compatible servers send no [DONE].
                 self.is_complete = len(self.reasons) == len(self.choices)
 
     def answer(self) -> ReadAnswer:
+        self.texts.join()
         rows = [self.choices[index] for index in sorted(self.choices)]
         usage = _object(self.head.get("usage"))
         return ReadAnswer(
@@ -213,7 +236,7 @@ class _ResponsesAnswer:
     items: dict[int, dict[str, Any]] = field(default_factory=dict)
     # Unfinished items: as they began, and their text so far.
     begun: dict[int, dict[str, Any]] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=dict)
+    texts: dict[int, list[str]] = field(default_factory=dict)
     is_complete: bool = False
 
     def set_body(self, body: dict[str, Any]) -> None:
@@ -228,7 +251,7 @@ class _ResponsesAnswer:
         elif kind == "response.output_item.done":
             self.items[index] = event["item"]
         elif kind.endswith(".delta") and isinstance(event.get("delta"), str):
-            self.texts[index] = self.texts.get(index, "") + event["delta"]
+            self.texts.setdefault(index, []).append(event["delta"])
         elif isinstance(event.get("response"), dict):
             self.head = event["response"]
             if kind in ("response.completed", "response.incomplete", "response.done"):
@@ -254,7 +277,7 @@ class _ResponsesAnswer:
 
     def _incomplete_items(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for index, item in self.begun.items():
-            text = self.texts.get(index, "")
+            text = "".join(self.texts.get(index, ()))
             match item.get("type"):
                 case "message" if text:
                     yield index, {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
@@ -271,7 +294,7 @@ _STATES: Mapping[Surface, type] = {
 }
 
 
-def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
+def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) -> None:
     """Merge a delta of Chat Completions into the row built so far."""
     for name, value in delta.items():
         old: Any = row.get(name)
@@ -283,13 +306,15 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any]) -> None:
                 index = piece.get("index", len(calls))
                 while len(calls) <= index:
                     calls.append({})
-                _merge(calls[index], {key: each for key, each in piece.items() if key != "index"})
+                _merge(calls[index], {key: each for key, each in piece.items() if key != "index"}, texts)
         elif name in ("id", "type", "name"):
             row[name] = value or old
-        elif type(old) in (str, list) and type(old) is type(value):
-            row[name] = old + value
+        elif isinstance(old, str) and isinstance(value, str):
+            texts.add(row, name, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            old += value
         elif isinstance(old, dict) and isinstance(value, dict):
-            _merge(old, value)
+            _merge(old, value, texts)
         elif value is not None or name not in row:
             row[name] = dict(value) if isinstance(value, dict) else value
 

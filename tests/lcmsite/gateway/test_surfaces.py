@@ -87,6 +87,30 @@ def test_a_large_event_in_small_pieces_is_read_in_linear_time():
     assert time.thread_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    ("surface", "event"),
+    [
+        (Surface.CHAT, {"choices": [{"index": 0, "delta": {"content": "x" * 500}}]}),
+        (
+            Surface.MESSAGES,
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 500}},
+        ),
+        (Surface.RESPONSES, {"type": "response.output_text.delta", "output_index": 0, "delta": "x" * 500}),
+    ],
+    ids=("chat", "messages", "responses"),
+)
+def test_a_long_answer_in_many_events_is_read_in_linear_time(surface, event):
+    def seconds_of(count: int) -> float:
+        data = b"data: " + json.dumps(event).encode() + b"\n\n"
+        began = time.thread_time()
+        read(surface, data * count, is_stream=True)
+        return time.thread_time() - began
+
+    few, many = (min(seconds_of(count) for _ in range(2)) for count in (2_000, 16_000))
+
+    assert many < 24 * few
+
+
 @pytest.mark.parametrize("surface", Surface)
 def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
     data = b"".join(rendered(surface, "It is in the file ä.txt, line 7.").stream())
