@@ -15,6 +15,8 @@ from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
 
 # A larger answer is not parsed.
 MOST_BYTES = 32 * 1024**2
+# A stream gives each call its place in the answer: further ones are skipped.
+MOST_CALLS = 1_000
 
 
 @dataclass(frozen=True)
@@ -304,6 +306,8 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) 
             calls = row.setdefault("tool_calls", [])
             for piece in value:
                 index = piece.get("index", len(calls))
+                if index >= MOST_CALLS:
+                    raise ValueError("The answer has too many calls.")
                 while len(calls) <= index:
                     calls.append({})
                 _merge(calls[index], {key: each for key, each in piece.items() if key != "index"}, texts)

@@ -111,6 +111,16 @@ def test_a_long_answer_in_many_events_is_read_in_linear_time(surface, event):
     assert many < 24 * few
 
 
+def test_calls_without_bound_do_not_fill_the_memory():
+    call = {"index": 10_000_000, "id": "far", "function": {"name": "ls", "arguments": "{}"}}
+    event = {"choices": [{"index": 0, "delta": {"content": "Hello", "tool_calls": [call]}}]}
+
+    answer = read(Surface.CHAT, b"data: " + json.dumps(event).encode() + b"\n\n", is_stream=True)
+
+    assert answer.rows == ({"role": "assistant", "content": "Hello", "tool_calls": []},)
+    assert not answer.is_complete
+
+
 @pytest.mark.parametrize("surface", Surface)
 def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
     data = b"".join(rendered(surface, "It is in the file ä.txt, line 7.").stream())
