@@ -17,6 +17,8 @@ from lcmsite.gateway.surfaces import Row, Surface, WireMessage, wire_message
 MOST_BYTES = 32 * 1024**2
 # A stream gives each call its place in the answer: further ones are skipped.
 MOST_CALLS = 1_000
+# Larger counts of tokens do not fit into the database.
+MOST_TOKENS = 10**15
 
 
 @dataclass(frozen=True)
@@ -340,4 +342,4 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> int | None:
-    return value if type(value) is int else None
+    return value if type(value) is int and abs(value) <= MOST_TOKENS else None

@@ -122,6 +122,17 @@ def test_calls_without_bound_do_not_fill_the_memory():
 
 
 @pytest.mark.parametrize("surface", Surface)
+def test_a_count_of_tokens_that_cannot_be_stored_leaves_the_answer(surface):
+    usage = {"input_tokens": 10**30, "prompt_tokens": 10**30, "output_tokens": 10**30, "completion_tokens": 10**30}
+    whole = {**rendered(surface, ANSWER).whole(), "usage": usage}
+
+    answer = read(surface, json.dumps(whole).encode(), is_stream=False)
+
+    assert answer.rows and answer.is_complete
+    assert (answer.tokens_in, answer.tokens_out) == (None, None)
+
+
+@pytest.mark.parametrize("surface", Surface)
 def test_an_answer_that_was_cut_off_is_read_as_far_as_it_came(surface):
     data = b"".join(rendered(surface, "It is in the file ä.txt, line 7.").stream())
 
