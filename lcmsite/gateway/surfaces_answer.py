@@ -305,9 +305,10 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) 
         if name == "role":
             row[name] = value or old
         elif name == "tool_calls" and isinstance(value, list):
-            calls = row.setdefault("tool_calls", [])
+            calls = row["tool_calls"] = old or []
             for piece in value:
-                index = piece.get("index", len(calls))
+                index = piece.get("index")
+                index = len(calls) if index is None else index
                 if index >= MOST_CALLS:
                     raise ValueError("The answer has too many calls.")
                 while len(calls) <= index:
