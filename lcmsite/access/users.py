@@ -5,10 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
 
 from conversations.audit import Act, AuditLog
 from conversations.errors import Conflict, Invalid, NotFound
@@ -21,33 +19,14 @@ from lcmsite.types import KeyScope, MemberRecord, NewPassword, Role
 PASSWORD_BYTES = 12
 
 
-class PeopleBackend(ModelBackend):
-    """Loads a user and their memberships in one query, for the pages."""
-
-    def get_user(self, user_id: Any) -> User | None:
-        rows = list(_memberships(user_id).select_related("user", "workspace"))
-        if not rows:
-            return super().get_user(user_id)
-        user = rows[0].user
-        # Cached only for this request: the next one loads the user and the roles again.
-        user.found_memberships = rows  # type: ignore[attr-defined]
-        return user if self.user_can_authenticate(user) else None
-
-
 def workspaces_of(user: Any) -> list[tuple[Workspace, Role]]:
     """The workspaces a user may enter, by name, with the user's role in each."""
     if not user.is_active:
         return []
     if user.is_superuser:
         return [(workspace, Role.ADMIN) for workspace in Workspace.objects.order_by("name")]
-    rows = getattr(user, "found_memberships", None)
-    if rows is None:
-        rows = _memberships(user.pk).select_related("workspace")
+    rows = Membership.objects.filter(user_id=user.pk).select_related("workspace").order_by("workspace__name")
     return [(row.workspace, Role(row.role)) for row in rows]
-
-
-def _memberships(user_id: Any) -> QuerySet[Membership]:
-    return Membership.objects.filter(user_id=user_id).order_by("workspace__name")
 
 
 def caller_in(user: Any, workspace: Workspace, role: Role) -> Caller:

@@ -129,7 +129,7 @@ def root(world) -> Client:
 def inside(person: Any) -> Client:
     """Their browser, logged in; to check a password takes as long as most of these tests."""
     client = Client()
-    client.force_login(person, backend="lcmsite.access.users.PeopleBackend")
+    client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
     return client
 
 

@@ -52,7 +52,8 @@ def browser_of_a_superuser() -> Client:
 def logged_in(username: str, client: Client | None = None) -> Client:
     """The client, or a new one, after this person has logged in."""
     client = client or Client()
-    client.force_login(get_user_model().objects.get(username=username), backend="lcmsite.access.users.PeopleBackend")
+    user = get_user_model().objects.get(username=username)
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return client
 
 
