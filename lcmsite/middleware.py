@@ -1,4 +1,4 @@
-"""Middleware: request ids and log, body limits, metrics, content security."""
+"""Middleware: request ids and log, metrics, content security."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from typing import Any
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django_prometheus.middleware import PrometheusAfterMiddleware
 
 from lcmsite.api.concurrency import CLIENT, DISCONNECTED
-from lcmsite.api.responses import problem_response
 
 logger = structlog.get_logger(__name__)
-
-
-REFUSALS = {400: "The request's Content-Length is invalid.", 413: "This is more than LCM_MAX_REQUEST_BYTES allows."}
 
 
 class RequestLog:
@@ -56,27 +51,6 @@ class RequestLog:
     def log_failure(request: HttpRequest, **_: Any) -> None:
         """Log an unexpected error with its traceback."""
         logger.exception("request_failed", request=f"{request.method} {request.path}")
-
-
-class RequestSize:
-    """Refuse bodies over LCM_MAX_REQUEST_BYTES on every path, forms included.
-
-    A body without Content-Length counts as empty: no view reads beyond the declared length.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        declared = request.META.get("CONTENT_LENGTH") or "0"
-        is_number = declared.isascii() and declared.isdigit()
-        if is_number and int(declared[:19]) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-            return self.get_response(request)
-        refusal = problem_response(RequestDataTooBig() if is_number else SuspiciousOperation())
-        if not request.path_info.startswith(settings.MACHINE_PATHS):
-            # Respond in plain text: a page needs a user, who is not known yet.
-            refusal = HttpResponse(REFUSALS[refusal.status_code], status=refusal.status_code, content_type="text/plain")
-        return refusal
 
 
 class RequestMetrics(PrometheusAfterMiddleware):

@@ -79,7 +79,6 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "lcmsite.middleware.RequestLog",
-    "lcmsite.middleware.RequestSize",
     "django.middleware.common.CommonMiddleware",
     "lcmsite.middleware.ContentSecurity",
     "django.contrib.sessions.middleware.SessionMiddleware",

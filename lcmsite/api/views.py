@@ -42,7 +42,7 @@ from lcmsite.catalogue.problems import LengthRequired, UnsupportedMediaType
 
 
 class StrictJsonParser(BaseParser):
-    """Parses a JSON object; the RequestSize middleware has limited its length."""
+    """Parses a JSON object; the server has limited its length."""
 
     media_type = JSON
 

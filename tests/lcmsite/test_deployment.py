@@ -91,33 +91,3 @@ def test_what_comes_without_tls_is_sent_to_it_but_for_probes(strict):
     assert (plain.status_code, plain.headers["Location"]) == (301, "https://lcm.example/login/")
     assert strict.get("/healthz").status_code == 200
     assert (strict.get("/api/v1/conversations/").status_code, by_proxy.status_code) == (301, 401)
-
-
-PATHS = ("/", "/login/", "/admin/login/", "/w/default/import/", "/metrics", "/healthz", "/api/v1/conversations/", "/no")
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        *((path, "application/json") for path in PATHS),
-        ("/login/", "multipart/form-data; boundary=x"),
-        ("/no", "text/plain"),
-    ],
-)
-def test_a_body_that_is_too_large_is_refused_on_every_path(path, kind, settings):
-    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
-
-    refused = Client().generic("POST", path, b"x" * 1001, content_type=kind)
-
-    assert refused.status_code == 413
-    if path.startswith(settings.MACHINE_PATHS):
-        assert refused.json()["code"] == "request_too_large"
-    else:
-        assert "LCM_MAX_REQUEST_BYTES" in refused.content.decode()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("length", ["-1", "many", "1e3", "٣"])
-def test_a_length_that_is_none_is_refused(length):
-    assert Client().generic("POST", "/login/", b"x", CONTENT_LENGTH=length).status_code == 400

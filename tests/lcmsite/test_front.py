@@ -281,6 +281,29 @@ def test_a_request_that_is_given_up_while_it_waits_takes_no_place():
     asyncio.run(go())
 
 
+@pytest.mark.parametrize("path", ["", "login/", "metrics", "api/v1/conversations/", "no"])
+def test_a_body_that_is_too_large_is_refused_on_every_path(path, serve, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    port = serve(plain)
+
+    refused = fetch(port, "POST", path=path, content=b"x" * 1001)
+
+    assert refused.status_code == 413
+    if f"/{path}".startswith(settings.MACHINE_PATHS):
+        assert refused.json()["code"] == "request_too_large"
+    else:
+        assert "LCM_MAX_REQUEST_BYTES" in refused.text
+    assert fetch(port, "POST", path=path, content=b"x" * 1000).content == b"x" * 1000
+
+
+@pytest.mark.parametrize("length", ["-1", "many", "1e3", "\u0663"])
+def test_a_length_that_is_none_is_refused(length, serve):
+    with connected(
+        serve(plain), f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\nx".encode()
+    ) as client:
+        assert client.recv(4096).startswith(b"HTTP/1.1 400")
+
+
 def test_a_caller_is_known_by_key_then_session_then_address():
     key, session, address = (b"authorization", b"Bearer x"), (b"cookie", b"sessionid=y"), ("10.0.0.1", 5)
 
