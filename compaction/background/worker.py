@@ -39,8 +39,6 @@ class CompactionWorker:
         """
         lease = jobs.QUEUE.claim(lease_seconds=self.engine.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
-            if job_id is not None:
-                jobs.QUEUE.wake_at_end_of_lease(job_id)
             return False
         # Log lines carry the id of the request that led to the job.
         request = {"job_id": lease.row.job_id, "request_id": lease.row.request_id}

@@ -37,8 +37,6 @@ class HistoryWorker:
         """Do the given job, or the next due one; return False if none can be claimed."""
         lease = history_jobs.QUEUE.claim(lease_seconds=self.history.policy.job_lease_seconds, row_id=job_id)
         if lease is None:
-            if job_id is not None:
-                history_jobs.QUEUE.wake_at_end_of_lease(job_id)
             return False
         with lease.attempt():
             self._carry_out(lease)

@@ -177,7 +177,8 @@ class WorkQueue(Generic[Row]):
     def claim(self, *, lease_seconds: float, row_id: int | None = None) -> Lease[Row] | None:
         """Lease the next row that is due, or the given one; None if there is none.
 
-        Also schedules a wake-up for the end of the lease, so that the row is claimed again if this process dies.
+        Also schedules a wake-up for the end of the lease, this one or that of another worker on the given row, so that
+        the row is claimed again if that worker dies.
         """
         while (lease := self._claim(lease_seconds, row_id)) is not None:
             if lease.attempts <= MAX_ATTEMPTS:
@@ -185,6 +186,8 @@ class WorkQueue(Generic[Row]):
                 return lease
             # Each worker of this row died before it could record an error.
             lease.retry(error="worker_lost")
+        if row_id is not None:
+            self._wake_at_end_of_lease(row_id)
         return None
 
     def _claim(self, lease_seconds: float, row_id: int | None) -> Lease[Row] | None:
@@ -202,7 +205,7 @@ class WorkQueue(Generic[Row]):
             row.refresh_from_db()
         return self.lease_type(queue=self, row=row, fence=row.fence, attempts=row.attempts, seconds=lease_seconds)
 
-    def wake_at_end_of_lease(self, row_id: int) -> None:
+    def _wake_at_end_of_lease(self, row_id: int) -> None:
         """Schedule a wake-up for the time at which another worker's lease ends."""
         leased = self.rows().filter(pk=row_id, state=WorkState.LEASED)
         ends_at: datetime | None = leased.values_list("leased_until", flat=True).first()
