@@ -24,7 +24,7 @@ from conversations.errors import ConversationBusy, Invalid
 from conversations.models import Conversation
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import if_given, newest_first
+from conversations.store.pages import newest_first
 from conversations.work.queue import Lease
 
 
@@ -74,9 +74,7 @@ class CompactionEngine:
 
         It checks one conversation, or all of them, and returns the queued jobs.
         """
-        runs = self.store.scope.narrow(CompactionRun.objects.all())
-        if conversation_id is not None:
-            runs = runs.filter(conversation=self.store.scope.conversation(conversation_id))
+        runs = self.store.scope.filter_rows(CompactionRun.objects.all(), conversation_id=conversation_id)
         latest = runs.order_by("conversation_id", "-started_at").distinct("conversation_id")
         skipped = [run.conversation_id for run in latest if run.outcome == Outcome.SKIPPED]
         return [self.request(conversation_id=each) for each in skipped]
@@ -113,12 +111,11 @@ class CompactionEngine:
 
         Raises NotFound if there is no such conversation.
         """
-        if conversation_id is not None:
-            self.store.scope.conversation(conversation_id)
-        runs = self.store.scope.narrow(CompactionRun.objects.with_record_fields())
-        runs = runs.filter(if_given(conversation_id=conversation_id, outcome=outcome, reason=reason))
-        runs = newest_first(runs, before_run, lambda id: self.get_run(run_id=id), field="started_at")
-        return [run.as_record() for run in runs[:limit]]
+        runs = self.store.scope.filter_rows(
+            CompactionRun.objects.with_record_fields(), conversation_id=conversation_id, outcome=outcome, reason=reason
+        )
+        newest = newest_first(runs, before_run, lambda id: self.get_run(run_id=id), field="started_at")
+        return [run.as_record() for run in newest[:limit]]
 
     def compact(
         self, *, conversation_id: int, reason: Reason = Reason.MANUAL, lease: Lease[CompactionJob] | None = None

@@ -12,7 +12,6 @@ from django.db import transaction
 from conversations.content.lossless_values import is_storable
 from conversations.models import AuditEntry
 from conversations.scope import Scoped
-from conversations.store.pages import if_given
 from conversations.types import AuditRecord
 
 
@@ -92,11 +91,13 @@ class AuditLog(Scoped):
         An entry records one administrative operation. `target` is what it was applied to, such as msg_12, repair_... or
         key 7. Raises NotFound if there is no such conversation.
         """
-        entries = self.scope.narrow(AuditEntry.objects.order_by("-audit_id"))
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-            entries = entries.filter(conversation_id=conversation_id)
+        entries = self.scope.filter_rows(
+            AuditEntry.objects.order_by("-audit_id"),
+            conversation_id=conversation_id,
+            act=act,
+            target=target,
+            audit_id__lt=before_id,
+        )
         if target is not None and not is_storable(target):
             return []
-        entries = entries.filter(if_given(act=act, target=target, audit_id__lt=before_id))
         return [entry.as_record() for entry in entries[:limit]]

@@ -75,6 +75,15 @@ class Scope:
         path = _PATHS.get(rows.model.__name__, "conversation__workspace_id")
         return rows.filter(**{path: self.workspace_id})
 
+    def filter_rows(self, rows: QuerySet[M], *, conversation_id: int | None, **wanted: Any) -> QuerySet[M]:
+        """Filter rows by workspace, conversation and `wanted`; None is no filter.
+
+        Raises NotFound if there is no such conversation.
+        """
+        if conversation_id is not None:
+            wanted["conversation_id"] = self.conversation(conversation_id).pk
+        return self.narrow(rows.filter(**{name: value for name, value in wanted.items() if value is not None}))
+
     def conversation(self, conversation_id: int, *, locked: bool = False) -> Conversation:
         """Return the conversation; NotFound if unknown or of another workspace.
 

@@ -13,7 +13,7 @@ from conversations.models import Conversation, Quarantine
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from conversations.sql import first_row, load, snapshot
-from conversations.store.pages import if_given, newest_first
+from conversations.store.pages import newest_first
 from integrity import models, reports, scans
 from integrity.examination import Examination, batches_of, changed_since_clean, note_checked, versions_of
 from integrity.invariants import INVARIANTS, Invariant
@@ -127,10 +127,9 @@ class IntegrityChecker(Scoped):
         `whole` leaves out checks of single conversations. With extent `full` and `whole`, the first report shows when
         everything was last checked. Raises NotFound if there is no such conversation.
         """
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-        wanted = if_given(conversation_id=conversation_id, mode=extent)
-        found = self.scope.narrow(models.IntegrityReport.objects.filter(wanted))
+        found = self.scope.filter_rows(
+            models.IntegrityReport.objects.all(), conversation_id=conversation_id, mode=extent
+        )
         if whole:
             found = found.filter(conversation=None)
         found = newest_first(found, before_report, partial(reports.report_of, self.scope), field="started_at")

@@ -18,7 +18,6 @@ from compaction.types import Activity, JobRecord, JobState, LevelShare, Outcome,
 from conversations import sql
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.pages import if_given
 from conversations.types import Level
 
 # Maximum number of conversations that are checked, one by one, for pressure. The others are not counted.
@@ -76,10 +75,8 @@ class CompactionActivity:
 
         Raises NotFound if there is no such conversation.
         """
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-        jobs = self.scope.narrow(CompactionJob.objects.select_related("conversation").prefetch_related("runs"))
-        jobs = jobs.filter(if_given(conversation_id=conversation_id, state=state, job_id__lt=before_id))
+        jobs = CompactionJob.objects.select_related("conversation").prefetch_related("runs")
+        jobs = self.scope.filter_rows(jobs, conversation_id=conversation_id, state=state, job_id__lt=before_id)
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def _under_pressure(self) -> list[PressedConversation]:

@@ -44,7 +44,6 @@ from conversations.errors import Conflict, ConversationBusy, Invalid
 from conversations.models import Conversation, Project
 from conversations.scope import EVERYTHING, Scope
 from conversations.store.conversations import ConversationStore
-from conversations.store.pages import if_given
 from conversations.work.queue import Lease
 
 _STATEMENTS = sql.load("compaction/history.sql")
@@ -126,12 +125,9 @@ class SessionHistory:
 
         `project` lists the jobs of the project and of its sessions. Raises NotFound if there is no such conversation.
         """
-        jobs = self.store.scope.narrow(_jobs())
-        if conversation_id is not None:
-            self.store.scope.conversation(conversation_id)
+        jobs = self.store.scope.filter_rows(_jobs(), conversation_id=conversation_id, state=state, job_id__lt=before_id)
         if project is not None:
             jobs = jobs.filter(Q(project__name=project) | Q(conversation__project__name=project))
-        jobs = jobs.filter(if_given(conversation_id=conversation_id, state=state, job_id__lt=before_id))
         return [job.as_record() for job in jobs.order_by("-job_id")[:limit]]
 
     def redo_session(self, *, summary_id: str) -> RedoneHistory:

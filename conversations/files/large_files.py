@@ -25,7 +25,7 @@ from conversations.files.storage import STORAGE_FAILURES, storing
 from conversations.models import Conversation, LargeFile
 from conversations.policy import FilePolicy
 from conversations.scope import EVERYTHING, Scope
-from conversations.store.pages import if_given, newest_first
+from conversations.store.pages import newest_first
 from conversations.store.withheld import readable_files, require_readable
 from conversations.types import LargeFileRecord
 
@@ -190,9 +190,7 @@ class LargeFileService:
 
         Erased and quarantined files are listed without their names. Raises NotFound if there is no such conversation.
         """
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-        files = self.scope.narrow(LargeFile.objects.filter(if_given(conversation_id=conversation_id)))
+        files = self.scope.filter_rows(LargeFile.objects.all(), conversation_id=conversation_id)
         return readable_files([file.as_record() for file in newest_first(files, before, self.scope.file)[:limit]])
 
     def _row(self, file_id: str) -> LargeFile:

@@ -62,11 +62,6 @@ def with_first_prompts(records: Iterable[ConversationRecord]) -> list[Conversati
     return [replace(each, first_prompt=shown.get(each.conversation_id)) for each in listed]
 
 
-def if_given(**filters: Any) -> Q:
-    """Build the condition of all filters whose value is not None."""
-    return Q(**{name: value for name, value in filters.items() if value is not None})
-
-
 def newest_first(
     rows: QuerySet[M], before: str | None, find: Callable[[str], Any], *, field: str = "created_at"
 ) -> QuerySet[M]:

@@ -41,14 +41,10 @@ class Quarantines(Scoped):
 
         Raises NotFound if there is no such conversation.
         """
-        rows = self.scope.narrow(Quarantine.objects.order_by("-quarantine_id"))
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-            rows = rows.filter(conversation_id=conversation_id)
+        rows = Quarantine.objects.order_by("-quarantine_id")
+        rows = self.scope.filter_rows(rows, conversation_id=conversation_id, pk__lt=before_id)
         if not released:
             rows = rows.filter(released_at__isnull=True)
-        if before_id is not None:
-            rows = rows.filter(pk__lt=before_id)
         return [record_of(QuarantineRecord, row) for row in rows[:limit]]
 
     @transaction.atomic

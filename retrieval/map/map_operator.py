@@ -13,7 +13,7 @@ from conversations import sql
 from conversations.errors import Conflict, Invalid
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
-from conversations.store.pages import MOST_PAGE_BYTES, Page, if_given, newest_first
+from conversations.store.pages import MOST_PAGE_BYTES, Page, newest_first
 from conversations.store.withheld import is_quarantined
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
@@ -102,9 +102,7 @@ class MapOperator(Scoped):
 
         Raises NotFound for an unknown conversation.
         """
-        if conversation_id is not None:
-            self.scope.conversation(conversation_id)
-        runs = self.scope.narrow(MapRun.objects.filter(if_given(conversation_id=conversation_id, state=state)))
+        runs = self.scope.filter_rows(MapRun.objects.all(), conversation_id=conversation_id, state=state)
         return self._records(list(newest_first(runs, before_run, self._found)[:limit]))
 
     def list_items(
