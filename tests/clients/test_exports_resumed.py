@@ -11,7 +11,7 @@ from conversations.types import NewMessage, Role
 from tests.clients.programs import Person, claude_environment
 from tests.clients.vendor import Answer, Vendor
 from tests.conversations.real_data import DATA, needs_data
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_tool_call, a_tool_result, say
 from tests.lcmsite.callers import lcm
 
 pytestmark = [pytest.mark.django_db, pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -35,13 +35,11 @@ def resumed(person, session_id):
 
 def test_a_conversation_of_any_origin_is_resumed_with_its_calls_and_results(tmp_path):
     record = a_conversation("Which port has the harbour's database?", session_id="harbour")
-    a_store().append_messages(
-        conversation_id=record.conversation_id,
-        messages=[
-            a_tool_call("toolu_1", path="ports.md"),
-            a_tool_result("toolu_1", "PORT = 5433"),
-            NewMessage(role=Role.ASSISTANT, content="It is 5433."),
-        ],
+    say(
+        record.conversation_id,
+        a_tool_call("toolu_1", path="ports.md"),
+        a_tool_result("toolu_1", "PORT = 5433"),
+        NewMessage(role=Role.ASSISTANT, content="It is 5433."),
     )
 
     messages = resumed(Person(tmp_path), "harbour")

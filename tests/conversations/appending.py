@@ -12,7 +12,7 @@ from django.db import connection
 
 from conversations.models import ContextItem, Message
 from conversations.sql import rows
-from conversations.types import AppendResult, Counters, MessageRecord, NewMessage, NewPart, PartType, Role
+from conversations.types import Counters, MessageRecord, NewMessage, NewPart, PartType, Role
 from tests.factories import a_store
 
 WRITERS = 8
@@ -40,10 +40,6 @@ def full_part(part_type: PartType = PartType.TOOL) -> NewPart:
     }
     names = [each.name for each in fields(NewPart) if each.name != "part_type"]
     return NewPart(part_type, **{name: values.get(name, f"the {name} \x00 \ud800") for name in names})
-
-
-def append(conversation_id: int, *messages: NewMessage) -> AppendResult:
-    return a_store().append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def stored(conversation_id: int) -> list[MessageRecord]:

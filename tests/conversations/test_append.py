@@ -11,8 +11,8 @@ from conversations.errors import Conflict, Invalid, NotFound, TooLarge
 from conversations.models import Message, MessagePart
 from conversations.signals import messages_appended
 from conversations.types import Counters, NewMessage, NewPart, PartType, Role
-from tests.conversations.appending import PART, append, assert_counters_are_recounts, keyed, stored
-from tests.factories import a_conversation, a_store, a_tool_result
+from tests.conversations.appending import PART, assert_counters_are_recounts, keyed, stored
+from tests.factories import a_conversation, a_store, a_tool_result, say
 from tests.lcmsite.callers import Api, an_api_key
 from tests.statements import analyze, rows_gone_through
 
@@ -22,7 +22,7 @@ OVERHEAD = 4
 def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
     before = datetime.now(UTC)
 
-    result = append(conversation_id, NewMessage(Role.USER, "hello world"))
+    result = say(conversation_id, "hello world")
 
     (told,), (record,) = result.messages, stored(conversation_id)
     assert (told.message_id, told.seq, told.token_count) == (record.message_id, record.seq, record.token_count)
@@ -34,14 +34,14 @@ def test_what_was_appended_is_told_as_it_is_stored(conversation_id):
 
 
 def test_equal_messages_without_a_key_are_two_messages(conversation_id):
-    append(conversation_id, NewMessage(Role.USER, "again"), NewMessage(Role.USER, "again"))
-    append(conversation_id, NewMessage(Role.USER, "again"))
+    say(conversation_id, "again", "again")
+    say(conversation_id, "again")
 
     assert [message.content for message in stored(conversation_id)] == ["again"] * 3
 
 
 def test_a_thousand_messages_go_in_at_once(conversation_id):
-    append(conversation_id, *(NewMessage(Role.USER, f"text {n}") for n in range(1000)))
+    say(conversation_id, *(f"text {n}" for n in range(1000)))
 
     assert [message.content for message in stored(conversation_id)] == [f"text {n}" for n in range(1000)]
     assert_counters_are_recounts(conversation_id)
@@ -57,7 +57,7 @@ def test_an_append_is_one_statement_whatever_it_carries(conversation_id, django_
 
 def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(conversation_id):
     # What parts repeat of their message goes to the database once; a message that is stored already shifts the others.
-    append(conversation_id, keyed("there", "first"))
+    say(conversation_id, keyed("there", "first"))
     said = (
         keyed("there", "first"),
         NewMessage(Role.USER, parts=(NewPart(PartType.TEXT, text_content="second"),)),
@@ -71,7 +71,7 @@ def test_each_part_of_a_batch_keeps_its_own_text_be_it_its_messages_or_another(c
         NewMessage(Role.USER, "", parts=(NewPart(PartType.TEXT, text_content=""), NewPart(PartType.AGENT))),
     )
 
-    append(conversation_id, *said)
+    say(conversation_id, *said)
 
     kept = [[(part.text_content, part.tool_output) for part in message.parts] for message in stored(conversation_id)]
     assert kept == [[(part.text_content, part.tool_output) for part in message.parts] for message in said]
@@ -93,10 +93,10 @@ BAD: dict[str, tuple[NewMessage, str]] = {
 
 @pytest.mark.parametrize(("message", "sentence"), BAD.values(), ids=BAD)
 def test_one_bad_message_keeps_its_whole_batch_out(conversation_id, message, sentence):
-    append(conversation_id, NewMessage(Role.USER, "before"))
+    say(conversation_id, "before")
 
     with pytest.raises(Invalid, match=f"Message 2 of 3: .*{sentence}"):
-        append(conversation_id, NewMessage(Role.USER, "good"), message, NewMessage(Role.USER, "good"))
+        say(conversation_id, "good", message, "good")
 
     assert [each.content for each in stored(conversation_id)] == ["before"]
     assert MessagePart.objects.count() == 0
@@ -106,7 +106,7 @@ def test_one_bad_message_keeps_its_whole_batch_out(conversation_id, message, sen
 @pytest.mark.parametrize("unknown", [0, -1, 2**62])
 def test_a_conversation_that_is_not_there_takes_nothing(db, unknown):
     with pytest.raises(NotFound):
-        append(unknown, NewMessage(Role.USER, "x"))
+        say(unknown, "x")
 
     assert not Message.objects.exists()
 
@@ -120,7 +120,7 @@ def test_listeners_hear_what_the_conversation_now_holds(db):
 
     messages_appended.connect(listen)
     try:
-        result = append(conversation_id, NewMessage(Role.USER, "x"))
+        result = say(conversation_id, "x")
     finally:
         messages_appended.disconnect(listen)
 
@@ -143,17 +143,17 @@ def test_listeners_hear_what_the_conversation_now_holds(db):
     ids=["content", "role", "author", "more parts", "fewer parts", "a column", "a part type"],
 )
 def test_the_same_key_with_other_content_is_a_conflict_and_nothing_is_written(conversation_id, other):
-    append(conversation_id, keyed("k1", parts=(PART,)))
+    say(conversation_id, keyed("k1", parts=(PART,)))
 
     with pytest.raises(Conflict, match="'k1'"):
-        append(conversation_id, keyed("k0"), other, keyed("k2"))
+        say(conversation_id, keyed("k0"), other, keyed("k2"))
 
     assert [message.idempotency_key for message in stored(conversation_id)] == ["k1"]
     assert_counters_are_recounts(conversation_id)
 
 
 def test_a_batch_may_hold_stored_and_new_messages_in_any_order(conversation_id):
-    before = append(conversation_id, keyed("b", "B"), keyed("d", "D"))
+    before = say(conversation_id, keyed("b", "B"), keyed("d", "D"))
     batch = [
         keyed("a", "A", parts=(PART,)),
         keyed("b", "B"),
@@ -162,7 +162,7 @@ def test_a_batch_may_hold_stored_and_new_messages_in_any_order(conversation_id):
         keyed("e", "E", parts=(PART, PART)),
     ]
 
-    result = append(conversation_id, *batch)
+    result = say(conversation_id, *batch)
 
     assert [message.seq for message in result.messages] == [3, 1, 4, 2, 5]
     assert [message.created for message in result.messages] == [True, False, True, False, True]
@@ -176,11 +176,11 @@ def test_a_batch_may_hold_stored_and_new_messages_in_any_order(conversation_id):
 
 def test_a_keyed_append_reads_no_more_rows_in_a_longer_conversation(conversation_id):
     for first in range(0, 3000, 1000):
-        append(conversation_id, *(keyed(f"key {number}") for number in range(first, first + 1000)))
+        say(conversation_id, *(keyed(f"key {number}") for number in range(first, first + 1000)))
     analyze("messages")
     before = rows_gone_through()
 
-    append(conversation_id, keyed("key 3000"))
+    say(conversation_id, keyed("key 3000"))
 
     assert rows_gone_through() - before < 100
 
@@ -188,14 +188,14 @@ def test_a_keyed_append_reads_no_more_rows_in_a_longer_conversation(conversation
 def test_a_key_belongs_to_its_conversation(conversation_id):
     other = a_conversation().conversation_id
 
-    results = [append(each, keyed("k1", text)) for each, text in ((conversation_id, "one"), (other, "two"))]
+    results = [say(each, keyed("k1", text)) for each, text in ((conversation_id, "one"), (other, "two"))]
 
     assert [result.messages[0].created for result in results] == [True, True]
 
 
 def test_two_messages_of_a_batch_cannot_share_a_key(conversation_id):
     with pytest.raises(Invalid, match="same idempotency_key, 'k1'"):
-        append(conversation_id, keyed("k1"), keyed("k1"))
+        say(conversation_id, keyed("k1"), keyed("k1"))
 
 
 MUCH = "x" * 65_536
@@ -241,7 +241,7 @@ def test_many_small_metadata_of_one_message_count_together(conversation_id):
     parts = tuple(NewPart(PartType.TEXT, text_content="a", metadata={"x": "y" * 1000}) for _ in range(100))
 
     with pytest.raises(TooLarge):
-        append(conversation_id, NewMessage(Role.USER, parts=parts))
+        say(conversation_id, NewMessage(Role.USER, parts=parts))
 
 
 def test_texts_calls_results_and_attachments_are_bounded_otherwise(conversation_id):
@@ -252,7 +252,7 @@ def test_texts_calls_results_and_attachments_are_bounded_otherwise(conversation_
         NewPart(PartType.FILE, file_url="data:image/png;base64," + "A" * 100_000),
     )
 
-    appended = append(conversation_id, NewMessage(Role.USER, parts=parts, metadata={"x": "y" * 60_000}))
+    appended = say(conversation_id, NewMessage(Role.USER, parts=parts, metadata={"x": "y" * 60_000}))
 
     assert appended.counters.message_count == 1
 

@@ -14,7 +14,6 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.conversations.appending import (
     PART,
     WRITERS,
-    append,
     assert_counters_are_recounts,
     at_once,
     keyed,
@@ -22,7 +21,7 @@ from tests.conversations.appending import (
     shown,
     stored,
 )
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.round_trip import assert_ledgers_survive
 from tests.summaries import a_summary_of
 
@@ -35,7 +34,7 @@ def test_writers_at_once_leave_no_gap_and_lose_nothing(committed_db, rounds, bat
         seqs = []
         for turn in range(rounds):
             messages = [NewMessage(Role.USER, f"{writer} {turn} {n}", parts=(PART,)) for n in range(batch)]
-            seqs += [message.seq for message in append(conversation_id, *messages).messages]
+            seqs += [message.seq for message in say(conversation_id, *messages).messages]
         return seqs
 
     told = at_once(write)
@@ -59,7 +58,7 @@ def test_writers_at_once_with_the_same_keys_store_each_message_once(committed_db
     def write(writer: int) -> list[tuple[int, bool]]:
         found = []
         for turn in range(4):
-            result = append(conversation_id, keyed(f"a{turn}", f"a {turn}"), keyed(f"b{turn}", f"b {turn}"))
+            result = say(conversation_id, keyed(f"a{turn}", f"a {turn}"), keyed(f"b{turn}", f"b {turn}"))
             found += [(message.message_id, message.created) for message in result.messages]
         return found
 
@@ -76,7 +75,7 @@ def test_of_writers_at_once_with_one_key_and_different_texts_one_is_stored(commi
 
     def write(writer: int) -> str:
         try:
-            append(conversation_id, keyed("k", f"text {writer}"))
+            say(conversation_id, keyed("k", f"text {writer}"))
         except Conflict:
             return "conflict"
         return f"text {writer}"
@@ -92,7 +91,7 @@ def test_a_price_the_database_cannot_hold_keeps_the_batch_out(committed_db):
     part = NewPart(PartType.STEP_FINISH, step_cost=Decimal("0." + "1" * 20_000))
 
     with pytest.raises(Invalid):
-        append(conversation_id, NewMessage(Role.USER, "good"), NewMessage(Role.USER, "bad", parts=(part,)))
+        say(conversation_id, "good", NewMessage(Role.USER, "bad", parts=(part,)))
 
     assert stored(conversation_id) == []
 
@@ -101,10 +100,10 @@ def test_an_append_inside_a_transaction_goes_with_it(committed_db):
     conversation_id = a_conversation("before").conversation_id
 
     with pytest.raises(ZeroDivisionError), transaction.atomic():
-        append(conversation_id, NewMessage(Role.USER, "lost"))
+        say(conversation_id, "lost")
         raise ZeroDivisionError
 
-    append(conversation_id, NewMessage(Role.USER, "after"))
+    say(conversation_id, "after")
     assert [(message.seq, message.content) for message in stored(conversation_id)] == [(1, "before"), (2, "after")]
 
 

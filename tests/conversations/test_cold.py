@@ -15,10 +15,10 @@ from conversations.cold_storage.cold_texts import ColdBlockDamaged, messages_in,
 from conversations.models import AuditEntry, ColdBlock, Conversation, Message
 from conversations.store.read import messages_of
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.conversations.appending import append, full_part, stored
+from tests.conversations.appending import full_part, stored
 from tests.conversations.strategies import json_of, texts
 from tests.conversations.test_fidelity import HOSTILE
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.integrity.breaking import breaking
 from tests.statements import counted_statements
 
@@ -56,7 +56,7 @@ def rows_as_they_are(conversation_id: int) -> list[Any]:
 
 
 def test_a_conversation_reads_the_same_cold_and_its_rows_are_the_same_once_it_is_thawed(conversation_id):
-    append(
+    say(
         conversation_id,
         NewMessage(Role.USER, WORDS, metadata={"b": 1.50, "a": [1e22, "\x00"]}),
         NewMessage(Role.ASSISTANT, parts=(full_part(), NewPart(PartType.STEP_START), full_part(PartType.FILE))),
@@ -81,7 +81,7 @@ def test_a_conversation_reads_the_same_cold_and_its_rows_are_the_same_once_it_is
 @given(texts, json_of(texts), st.dictionaries(texts, json_of(texts), max_size=3))
 def test_anything_that_can_be_said_comes_back_from_the_cold(conversation_id, text, tool_input, metadata):
     part = NewPart(PartType.TOOL, tool_input=tool_input, metadata=metadata, text_content=text, file_url=text * 100)
-    append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata=metadata))
+    say(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata=metadata))
     before, rows = stored(conversation_id), rows_as_they_are(conversation_id)
 
     archived(conversation_id)
@@ -93,7 +93,7 @@ def test_anything_that_can_be_said_comes_back_from_the_cold(conversation_id, tex
 
 
 def test_what_is_cold_holds_no_text_in_its_rows_and_keeps_place_role_tokens_and_hashes(conversation_id):
-    append(conversation_id, NewMessage(Role.USER, "a secret word", parts=(full_part(),), metadata={"a": "secret"}))
+    say(conversation_id, NewMessage(Role.USER, "a secret word", parts=(full_part(),), metadata={"a": "secret"}))
     kept = ("message_id", "seq", "role", "token_count", "content_hash", "entry_hash", "metadata_hash", "chain_hash")
     before = Message.objects.values_list(*kept).get()
 
@@ -108,11 +108,11 @@ def test_what_is_cold_holds_no_text_in_its_rows_and_keeps_place_role_tokens_and_
 
 
 def test_what_is_said_after_it_went_cold_stands_beside_it(conversation_id):
-    append(conversation_id, *(NewMessage(Role.USER, f"{WORDS} {n}", idempotency_key=f"{n}") for n in range(3)))
+    say(conversation_id, *(NewMessage(Role.USER, f"{WORDS} {n}", idempotency_key=f"{n}") for n in range(3)))
     archived(conversation_id)
 
-    again = append(conversation_id, NewMessage(Role.USER, f"{WORDS} 1", idempotency_key="1"))
-    append(conversation_id, NewMessage(Role.USER, "and this is new"))
+    again = say(conversation_id, NewMessage(Role.USER, f"{WORDS} 1", idempotency_key="1"))
+    say(conversation_id, "and this is new")
     a_store().create_message_parts(message_id=again.messages[0].message_id, parts=[full_part()])
 
     assert not again.messages[0].created
@@ -124,7 +124,7 @@ def test_what_is_said_after_it_went_cold_stands_beside_it(conversation_id):
 
 
 def test_where_nothing_is_cold_nothing_more_is_asked_and_a_block_is_read_once_a_call(conversation_id):
-    append(conversation_id, *(NewMessage(Role.USER, WORDS, parts=(full_part(),)) for _ in range(50)))
+    say(conversation_id, *(NewMessage(Role.USER, WORDS, parts=(full_part(),)) for _ in range(50)))
     with counted_statements() as hot:
         stored(conversation_id)
 
@@ -151,7 +151,7 @@ def test_a_stretch_is_bounded_in_bytes(monkeypatch):
     ids=["another text", "keys in another order"],
 )
 def test_a_copy_that_is_not_the_same_is_refused_either_way_and_nothing_has_moved(conversation_id, monkeypatch, wrong):
-    append(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", metadata={"b": 1, "a": n}) for n in range(5)))
+    say(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", metadata={"b": 1, "a": n}) for n in range(5)))
     rows = rows_as_they_are(conversation_id)
     honest = archiving.packed
     monkeypatch.setattr(archiving, "packed", lambda messages: honest(map(wrong, messages)))
@@ -171,7 +171,7 @@ def test_a_copy_that_is_not_the_same_is_refused_either_way_and_nothing_has_moved
 
 
 def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
-    append(conversation_id, NewMessage(Role.USER, WORDS))
+    say(conversation_id, NewMessage(Role.USER, WORDS))
     archived(conversation_id)
     breaking("UPDATE cold_blocks SET packed = set_byte(packed, 20, get_byte(packed, 20) # 1)")
 
@@ -185,9 +185,7 @@ def test_a_damaged_block_gives_no_text_rather_than_a_wrong_one(conversation_id):
 
 
 def test_texts_that_move_while_they_are_read_are_read_again(conversation_id, monkeypatch):
-    ids = [
-        each.message_id for each in append(conversation_id, *(NewMessage(Role.USER, WORDS) for _ in range(3))).messages
-    ]
+    ids = [each.message_id for each in say(conversation_id, *(NewMessage(Role.USER, WORDS) for _ in range(3))).messages]
     before = messages_of(ids)
     archived(conversation_id)
     read = cold_texts.ColdTexts.read
@@ -208,7 +206,7 @@ def test_texts_that_move_while_they_are_read_are_read_again(conversation_id, mon
 
 
 def test_messages_are_left_out_of_their_blocks_and_the_others_read_as_before(conversation_id):
-    append(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", parts=(full_part(),)) for n in range(150)))
+    say(conversation_id, *(NewMessage(Role.USER, f"{n}: {WORDS}", parts=(full_part(),)) for n in range(150)))
     archived(conversation_id)
     before = stored(conversation_id)
     block_ids = list(ColdBlock.objects.order_by("pk").values_list("pk", flat=True))
@@ -229,7 +227,7 @@ def test_messages_are_left_out_of_their_blocks_and_the_others_read_as_before(con
 
 
 def test_blocks_are_small_and_every_move_is_in_the_audit_log(conversation_id):
-    append(conversation_id, *(NewMessage(Role.USER, f"{n}: \x00 {WORDS}", metadata={"n": n}) for n in range(150)))
+    say(conversation_id, *(NewMessage(Role.USER, f"{n}: \x00 {WORDS}", metadata={"n": n}) for n in range(150)))
 
     archived(conversation_id)
     blocks = list(ColdBlock.objects.order_by("first_seq"))
@@ -250,7 +248,7 @@ def test_blocks_are_small_and_every_move_is_in_the_audit_log(conversation_id):
     "statement", ["UPDATE cold_blocks SET packed = ''", "TRUNCATE cold_blocks CASCADE", "DELETE FROM cold_blocks"]
 )
 def test_the_database_gives_no_block_away_that_a_message_needs(conversation_id, statement):
-    append(conversation_id, NewMessage(Role.USER, WORDS))
+    say(conversation_id, NewMessage(Role.USER, WORDS))
     archived(conversation_id)
 
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:

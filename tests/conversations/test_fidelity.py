@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from conversations.content.lossless_values import MOST_LEVELS, is_storable, split, survives_jsonb
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.conversations.appending import append, full_part, stored
+from tests.conversations.appending import full_part, stored
 from tests.conversations.strategies import as_json_says_it, json_of, plain_texts, texts
-from tests.factories import a_store
+from tests.factories import a_store, say
 
 
 @pytest.mark.parametrize("part_type", PartType)
 def test_every_column_of_every_part_type_comes_back(conversation_id, part_type):
     full, empty = full_part(part_type), NewPart(part_type)
 
-    append(conversation_id, NewMessage(Role.ASSISTANT, "x", parts=(full, empty)))
+    say(conversation_id, NewMessage(Role.ASSISTANT, "x", parts=(full, empty)))
 
     (message,) = stored(conversation_id)
     for part, given_part in zip(message.parts, (full, empty), strict=True):
@@ -45,7 +45,7 @@ def test_every_field_of_a_message_comes_back(conversation_id):
         metadata={"z": 1, "a": {"float": 1.0}},
     )
 
-    append(conversation_id, given_message)
+    say(conversation_id, given_message)
 
     (message,) = stored(conversation_id)
     assert (message.role, message.content, message.author) == (Role.SYSTEM, "content", "Ann")
@@ -74,7 +74,7 @@ def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_
     settings.LCM = {**settings.LCM, "max_metadata_bytes": 10_000_000}
     part = NewPart(PartType.TOOL, tool_output=text, tool_input={text: text}, tool_call_id=text)
 
-    append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata={"text": text}))
+    say(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata={"text": text}))
 
     (message,) = stored(conversation_id)
     assert message.content == text
@@ -88,7 +88,7 @@ def test_any_text_comes_back_byte_for_byte_in_content_and_in_parts(conversation_
 def test_any_text_and_any_json_come_back_as_json_says_them(conversation_id, text, tool_input, metadata):
     part = NewPart(PartType.TOOL, tool_input=tool_input, metadata=metadata, text_content=text)
     message_id = (
-        append(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata=metadata)).messages[0].message_id
+        say(conversation_id, NewMessage(Role.TOOL, text, parts=(part,), metadata=metadata)).messages[0].message_id
     )
 
     message = a_store().get_message(message_id=message_id)

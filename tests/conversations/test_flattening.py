@@ -6,8 +6,8 @@ from conversations.content.flattening import flattened, searchable, texts_for_re
 from conversations.models import Message
 from conversations.types import MessageRecord, NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from tests.conversations.appending import append, stored
-from tests.factories import a_conversation, a_store
+from tests.conversations.appending import stored
+from tests.factories import a_conversation, a_store, say
 
 CALL = NewPart(PartType.TOOL, tool_name="grep", tool_input={"pattern": "für"})
 RESULT = NewPart(PartType.TOOL, tool_output="3 matches")
@@ -124,7 +124,7 @@ THOUGHT = NewPart(PartType.REASONING, text_content="perhaps an echidna " * 100)
 def in_a_conversation(message: NewMessage) -> MessageRecord:
     """The message as it is stored behind another."""
     conversation_id = a_conversation("hello").conversation_id
-    append(conversation_id, message)
+    say(conversation_id, message)
     return stored(conversation_id)[-1]
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from conversations.content import hashing
 from conversations.models import Conversation, Message
-from conversations.types import NewMessage, Role
-from tests.conversations.appending import append, keyed
-from tests.factories import a_conversation, a_store
+from tests.conversations.appending import keyed
+from tests.factories import a_conversation, a_store, say
 
 
 def test_equal_values_have_one_hash_whatever_their_order_and_form():
@@ -49,9 +48,9 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
     conversation_id = a_conversation("one").conversation_id
     Conversation.objects.filter(pk=conversation_id).update(updated_at="2100-01-01T00:00:00Z")
 
-    append(conversation_id, NewMessage(Role.USER, "two"))
+    say(conversation_id, "two")
     a_store().configure_conversation(conversation_id=conversation_id, overrides={})
-    append(conversation_id, NewMessage(Role.USER, "three"))
+    say(conversation_id, "three")
 
     messages = Message.objects.filter(conversation_id=conversation_id).order_by("seq")
     recorded = list(messages.values_list("recorded_at", flat=True))
@@ -62,9 +61,9 @@ def test_nothing_is_recorded_before_what_stands_before_it_though_the_clock_be_se
 @pytest.mark.django_db
 def test_a_retry_with_other_keys_order_is_the_same_message():
     conversation_id = a_conversation().conversation_id
-    [first] = append(conversation_id, keyed("k", metadata={"b": 1, "a": 2})).messages
+    [first] = say(conversation_id, keyed("k", metadata={"b": 1, "a": 2})).messages
 
-    [again] = append(conversation_id, keyed("k", metadata={"a": 2, "b": 1})).messages
+    [again] = say(conversation_id, keyed("k", metadata={"a": 2, "b": 1})).messages
 
     assert (again.message_id, again.created) == (first.message_id, False)
     assert list(a_store().get_message(message_id=first.message_id).metadata) == ["b", "a"]

@@ -9,8 +9,7 @@ from conversations.content.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD_TOKENS
 from conversations.formats import Format, read_message
 from integrity.checker import IntegrityChecker
 from lcmsite.gateway.window.counting import RequestCounter
-from tests.conversations.appending import append
-from tests.factories import a_conversation
+from tests.factories import a_conversation, say
 from tests.integrity.breaking import breaking, result
 
 CHAT, RESPONSES, ANTHROPIC, NEUTRAL = Format.OPENAI_CHAT, Format.OPENAI_RESPONSES, Format.ANTHROPIC, Format.NEUTRAL
@@ -65,7 +64,7 @@ DESCRIBED = {
 def test_an_image_costs_the_same_in_the_store_and_in_the_gateway(db, name):
     form, row, count = ATTACHED[name]
 
-    [stored] = append(a_conversation().conversation_id, read_message(row, form)).messages
+    [stored] = say(a_conversation().conversation_id, read_message(row, form)).messages
 
     in_gateway = RequestCounter().entry_tokens(row) - MESSAGE_OVERHEAD_TOKENS
     assert stored.token_count // IMAGE_TOKENS == in_gateway // IMAGE_TOKENS == count
@@ -74,7 +73,7 @@ def test_an_image_costs_the_same_in_the_store_and_in_the_gateway(db, name):
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_an_image_that_no_model_gets_costs_nothing(db, name):
-    [stored] = append(a_conversation().conversation_id, read_message(DESCRIBED[name], NEUTRAL)).messages
+    [stored] = say(a_conversation().conversation_id, read_message(DESCRIBED[name], NEUTRAL)).messages
 
     assert stored.token_count < 40
 
@@ -83,7 +82,7 @@ def test_an_image_that_no_model_gets_costs_nothing(db, name):
 def test_images_fill_the_context_until_it_is_compacted(db, row):
     conversation_id = a_conversation(overrides={"model_token_budget": 16_000}).conversation_id
 
-    appended = append(conversation_id, *[read_message(row, ANTHROPIC)] * 20)
+    appended = say(conversation_id, *[read_message(row, ANTHROPIC)] * 20)
     done = CompactionEngine.from_settings().compact(conversation_id=conversation_id)
 
     assert appended.counters.active_tokens > 20 * IMAGE_TOKENS
@@ -93,7 +92,7 @@ def test_images_fill_the_context_until_it_is_compacted(db, row):
 
 @pytest.mark.parametrize(("less", "findings"), [(0, 0), (IMAGE_TOKENS, 0), (IMAGE_TOKENS - 1, 1)])
 def test_a_count_without_images_of_an_earlier_version_is_no_finding(db, less, findings):
-    [stored] = append(a_conversation().conversation_id, read_message(of_user(BASE64), ANTHROPIC)).messages
+    [stored] = say(a_conversation().conversation_id, read_message(of_user(BASE64), ANTHROPIC)).messages
     breaking("UPDATE messages SET token_count = token_count - %s", less)
 
     report = IntegrityChecker.from_settings().run()

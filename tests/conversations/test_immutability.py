@@ -25,7 +25,7 @@ from conversations.models import (
 from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.summaries import a_new_summary, a_summary_of
 
 RECORDS = [
@@ -55,10 +55,10 @@ def conversation_id(module_rows: None, module_files: Path) -> int:
     """A conversation with something in every one of the tables."""
     conversation_id = a_conversation("one", "two", "three").conversation_id
     part = NewPart(PartType.TEXT, text_content="four")
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, parts=(part,))])
+    say(conversation_id, NewMessage(Role.ASSISTANT, parts=(part,)))
     file = LargeFileService.from_settings().store(conversation_id=conversation_id, content=b"x", file_name="a.txt")
     named = NewPart(PartType.FILE, file_url=file.file_id)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, parts=(named,))])
+    say(conversation_id, NewMessage(Role.USER, parts=(named,)))
     leaves = [a_summary_of(a_store(), conversation_id, seqs=[seq]) for seq in (1, 2)]
     a_summary_of(a_store(), conversation_id, summaries=leaves)
     Journal().append_entries(conversation_id=conversation_id, entries=[{"uuid": "a"}])

@@ -22,9 +22,8 @@ from integrity.checker import IntegrityChecker
 from integrity.retention.tiers import Retention
 from retrieval.assembler import ContextAssembler
 from retrieval.engine import RetrievalEngine
-from tests.conversations.appending import append
 from tests.conversations.strategies import as_json_says_it
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +71,7 @@ def test_what_is_too_long_goes_into_a_file_and_comes_back_byte_for_byte(name):
     message = MESSAGES[name]
     conversation_id = a_conversation().conversation_id
 
-    result = append(conversation_id, message)
+    result = say(conversation_id, message)
 
     (appended,) = result.messages
     shown, whole = read(appended.message_id), read(appended.message_id, whole=True)
@@ -89,14 +88,14 @@ def test_a_content_too_long_to_compare_with_its_parts_becomes_a_file_of_its_own(
     parts = tuple(NewPart(PartType.TEXT, text_content=f"part {n}") for n in range(5_000))
     content = LOG * 40 + "part 0"
 
-    (appended,) = append(conversation_id, NewMessage(Role.USER, content, parts=parts)).messages
+    (appended,) = say(conversation_id, NewMessage(Role.USER, content, parts=parts)).messages
 
     assert read(appended.message_id).content.startswith("<large_file ")
     assert read(appended.message_id, whole=True).content == content
 
 
 def test_what_stands_for_the_file_is_what_is_hashed_counted_found_and_shown(conversation_id):
-    (appended,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
+    (appended,) = say(conversation_id, NewMessage(Role.USER, LOG)).messages
 
     shown, row = read(appended.message_id), Message.objects.get()
     context = ContextAssembler.from_settings().assemble(conversation_id=conversation_id, budget=5000)
@@ -109,7 +108,7 @@ def test_what_stands_for_the_file_is_what_is_hashed_counted_found_and_shown(conv
 
 
 def test_the_words_around_a_file_block_stay_in_the_message(conversation_id):
-    result = append(conversation_id, MESSAGES["a file block"])
+    result = say(conversation_id, MESSAGES["a file block"])
 
     content = read(result.messages[0].message_id).content
     file = LargeFile.objects.get()
@@ -123,7 +122,7 @@ def test_the_same_text_is_kept_once(conversation_id):
     other = a_conversation().conversation_id
 
     for each in (conversation_id, conversation_id, other):
-        append(each, NewMessage(Role.USER, LOG), a_tool_result("c", LOG))
+        say(each, NewMessage(Role.USER, LOG), a_tool_result("c", LOG))
 
     assert LargeFile.objects.filter(conversation_id=conversation_id).count() == 1
     assert LargeFile.objects.values("storage_uri").distinct().count() == 1
@@ -131,16 +130,16 @@ def test_the_same_text_is_kept_once(conversation_id):
 
 def test_a_message_sent_again_under_its_key_is_the_same_message(conversation_id):
     message = NewMessage(Role.USER, LOG, idempotency_key="once")
-    first = append(conversation_id, message)
+    first = say(conversation_id, message)
 
-    again = append(conversation_id, message)
+    again = say(conversation_id, message)
 
     assert [each.created for each in again.messages] == [False]
     assert again.messages[0].message_id == first.messages[0].message_id
     assert again.moved == first.moved
     assert FileReference.objects.count() == 1
     with pytest.raises(Conflict):
-        append(conversation_id, NewMessage(Role.USER, LOG + "!", idempotency_key="once"))
+        say(conversation_id, NewMessage(Role.USER, LOG + "!", idempotency_key="once"))
     assert (LargeFile.objects.count(), Message.objects.count()) == (1, 1)
 
 
@@ -148,20 +147,20 @@ def test_a_message_sent_again_under_its_key_is_the_same_message(conversation_id)
 def test_a_message_sent_again_under_its_key_is_the_same_whatever_limit_is_in_force_by_now(conversation_id, before, now):
     message = replace(MESSAGES["two blocks"], idempotency_key="once")
     a_store().configure_conversation(conversation_id=conversation_id, overrides={"large_file_tokens": before})
-    first = append(conversation_id, message)
+    first = say(conversation_id, message)
     a_store().configure_conversation(conversation_id=conversation_id, overrides={"large_file_tokens": now})
 
-    again = append(conversation_id, message)
+    again = say(conversation_id, message)
 
     assert again.messages == (replace(first.messages[0], created=False),)
     assert (again.moved, LargeFile.objects.count()) == (first.moved, len(first.moved))
     with pytest.raises(Conflict):
-        append(conversation_id, NewMessage(Role.USER, LOG * 3, idempotency_key="once"))
+        say(conversation_id, NewMessage(Role.USER, LOG * 3, idempotency_key="once"))
 
 
 @pytest.mark.parametrize(("key", "expected_seq"), [("once", None), ("new", 9)])
 def test_a_refused_append_leaves_no_bytes(conversation_id, key, expected_seq):
-    append(conversation_id, NewMessage(Role.USER, "short", idempotency_key="once"))
+    say(conversation_id, NewMessage(Role.USER, "short", idempotency_key="once"))
     refused = [NewMessage(Role.USER, LOG + key, idempotency_key=key)]
 
     with pytest.raises(Conflict):
@@ -176,7 +175,7 @@ def test_storage_that_fails_leaves_no_message_behind(conversation_id, settings, 
     (tmp_path / "occupied").write_text("a file where a directory is needed")
 
     with pytest.raises(Unavailable):
-        append(conversation_id, NewMessage(Role.USER, LOG))
+        say(conversation_id, NewMessage(Role.USER, LOG))
 
     assert not Message.objects.exists()
 
@@ -195,7 +194,7 @@ def test_a_site_and_a_conversation_may_have_limits_of_their_own(settings, defaul
     settings.LCM = {**settings.LCM, "large_file_tokens": default}
     conversation = a_conversation(overrides=overrides)
 
-    append(conversation.conversation_id, NewMessage(Role.USER, "word " * 4000))
+    say(conversation.conversation_id, "word " * 4000)
 
     assert LargeFile.objects.count() == files
 
@@ -208,7 +207,7 @@ def test_a_limit_that_would_make_files_of_sentences_is_refused(db):
 def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id):
     thought = NewMessage(Role.ASSISTANT, parts=(NewPart(PartType.REASONING, text_content=LOG),))
 
-    first, second = append(conversation_id, thought, a_tool_call("c", "write_file", text=LOG)).messages
+    first, second = say(conversation_id, thought, a_tool_call("c", "write_file", text=LOG)).messages
 
     assert read(first.message_id).parts[0].text_content == LOG
     assert read(second.message_id).parts[0].tool_input == {"text": LOG}
@@ -216,11 +215,11 @@ def test_reasoning_and_the_arguments_of_calls_stay_as_they_came(conversation_id)
 
 
 def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
-    (first,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
+    (first,) = say(conversation_id, NewMessage(Role.USER, LOG)).messages
     quoted = read(first.message_id).content
 
-    (second,) = append(conversation_id, NewMessage(Role.ASSISTANT, f"You gave me {quoted}")).messages
-    (third,) = append(
+    (second,) = say(conversation_id, NewMessage(Role.ASSISTANT, f"You gave me {quoted}")).messages
+    (third,) = say(
         conversation_id,
         NewMessage(
             Role.USER, parts=(NewPart(PartType.TEXT, text_content=quoted), NewPart(PartType.TEXT, text_content=LOG))
@@ -232,7 +231,7 @@ def test_what_somebody_wrote_like_a_reference_is_left_as_it_is(conversation_id):
 
 
 def test_bytes_that_are_not_those_that_were_stored_are_not_given_back(conversation_id, settings):
-    (appended,) = append(conversation_id, NewMessage(Role.USER, LOG)).messages
+    (appended,) = say(conversation_id, NewMessage(Role.USER, LOG)).messages
     path = settings.MEDIA_ROOT / LargeFile.objects.get().storage_uri
     path.write_bytes(path.read_bytes().replace(b"line 7 ", b"line 8 "))
 
@@ -248,7 +247,7 @@ def test_a_file_tells_who_needs_it_and_a_message_which_files_it_needs(conversati
     file = LargeFileService.from_settings().store(
         conversation_id=conversation_id, content=b"\x89PNG", file_name="a.png"
     )
-    result = append(
+    result = say(
         conversation_id,
         NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.png", file_url=file.file_id),)),
         NewMessage(Role.USER, LOG),
@@ -295,7 +294,7 @@ def test_any_message_can_be_put_together_again(content, texts, has_content):
 
 
 def test_a_message_with_a_file_passes_the_check_and_comes_back_whole_from_the_cold(conversation_id):
-    result = append(conversation_id, *MESSAGES.values())
+    result = say(conversation_id, *MESSAGES.values())
     message_ids = [message.message_id for message in result.messages]
     before = [read(message_id, whole=True) for message_id in message_ids]
     scope = Scope(a_workspace().pk, actor="tests")

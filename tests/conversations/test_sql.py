@@ -9,9 +9,8 @@ from django.db import DataError, OperationalError, connection, transaction
 from conversations import sql
 from conversations.models import Workspace
 from conversations.sql import GENERIC_PLANS, rows, snapshot, texts
-from conversations.types import NewMessage, Role
 from lcmsite.ops.outages import is_outage
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 
 STATE = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
 PLAN_MODE = "SELECT current_setting('plan_cache_mode')"
@@ -65,7 +64,7 @@ def test_a_snapshot_sees_one_moment_and_writes_nothing(committed_db):
     with pytest.raises(DataError), snapshot():
         rows("SELECT 1 / 0")
     assert rows(STATE) == [("read committed", "off")]
-    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "two")])
+    say(number, "two")
 
 
 def test_settings_are_for_one_snapshot_alone(committed_db):

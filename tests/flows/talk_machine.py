@@ -13,7 +13,7 @@ from conversations.errors import Conflict
 from conversations.models import Conversation
 from conversations.types import NewMessage, Role
 from tests.committed import empty_all_tables
-from tests.factories import a_store
+from tests.factories import a_store, say
 from tests.flows import promises
 from tests.flows.edges import Model, Mood
 from tests.flows.talk import an_opening, batches
@@ -128,7 +128,7 @@ class Talk(RuleBasedStateMachine):
         raise AssertionError("a key was taken for another message")
 
     def _append(self, batch: list[NewMessage]) -> Any:
-        return a_store().append_messages(conversation_id=self.conversation_id, messages=batch)
+        return say(self.conversation_id, *batch)
 
     def _appended(self, batch: list[NewMessage]) -> None:
         result = self._append(batch)

@@ -19,7 +19,7 @@ from conversations.work.queue import WorkState
 from retrieval.history.project_history import ProjectHistory
 from retrieval.types import ItemKind
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
-from tests.factories import a_store
+from tests.factories import a_store, say
 from tests.flows.processes import wait_until
 from tests.flows.storms import Workers
 from tests.flows.walk import assert_clean
@@ -51,7 +51,7 @@ def write_on(conversation: ConversationRecord, texts: Iterator[str], count: int,
         NewMessage(role, text, created_at=begins + timedelta(minutes=minute))
         for minute, (role, text) in enumerate(zip(roles, itertools.islice(texts, count), strict=False))
     ]
-    a_store().append_messages(conversation_id=conversation.conversation_id, messages=messages)
+    say(conversation.conversation_id, *messages)
 
 
 def current(kind: HistoryKind, project: str) -> list[SessionSummary]:

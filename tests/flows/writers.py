@@ -13,7 +13,7 @@ from django.db import close_old_connections, connection
 from conversations.models import Message
 from conversations.types import AppendResult, MessageRecord, NewMessage, Role
 from lcmsite.catalogue.problems import problem_of
-from tests.factories import a_store
+from tests.factories import a_store, say
 
 # What a column cannot hold as it is, and what is longer in bytes than in characters, is among what is said.
 ODDITIES = ("", "", "", " \x00 and \ud83d alone", " 設定は port 5433 です 🦀", '\t"quoted\\" {json}\r\n')
@@ -95,7 +95,7 @@ class Writers:
             # As before each request: a connection that broke is not used again.
             close_old_connections()
             try:
-                return a_store().append_messages(conversation_id=conversation_id, messages=messages)
+                return say(conversation_id, *messages)
             except Exception as failure:
                 if not (self._has_keys and problem_of(failure).retryable):
                     raise

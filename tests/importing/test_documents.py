@@ -15,7 +15,7 @@ from conversations.audit import Act
 from conversations.models import AuditEntry, Conversation, Message, MessagePart
 from conversations.types import NewMessage, Role
 from lcmsite.importing.history import History
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
 
@@ -229,7 +229,7 @@ def test_a_message_that_was_read_differently_before_is_not_stored_again(
     [first, *_] = History(path=tmp_path / name).entries()
     before = NewMessage(Role.USER, text, idempotency_key=first.key)
     conversation_id = a_conversation(session_id=session).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[before])
+    say(conversation_id, before)
 
     [report] = imported(name, content)["conversations"]
 

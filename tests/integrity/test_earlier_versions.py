@@ -6,8 +6,7 @@ from conversations.content.tokens import TokenEstimator
 from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.checker import IntegrityChecker
-from tests.conversations.appending import append
-from tests.factories import a_conversation
+from tests.factories import a_conversation, say
 from tests.integrity.breaking import breaking, result
 
 BEFORE = "Look\n[file a.png]"
@@ -15,7 +14,7 @@ BEFORE = "Look\n[file a.png]"
 
 def test_a_message_whose_file_part_was_found_by_its_name_alone_is_sound(db):
     image = NewPart(PartType.FILE, file_name="a.png", text_content="A cat")
-    append(a_conversation().conversation_id, NewMessage(Role.USER, "Look", parts=(image,)))
+    say(a_conversation().conversation_id, NewMessage(Role.USER, "Look", parts=(image,)))
     assert Message.objects.get().content == f"{BEFORE}\nA cat"
     breaking("UPDATE messages SET content = %s, token_count = %s", BEFORE, TokenEstimator.from_settings().count(BEFORE))
 

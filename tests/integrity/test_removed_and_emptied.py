@@ -13,7 +13,7 @@ from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
 from lcmsite.access import keys
 from retrieval.semantic.models import Embedder
-from tests.factories import a_conversation, a_store, a_tool_result, a_workspace, say
+from tests.factories import a_conversation, a_tool_result, a_workspace, say
 from tests.integrity.breaking import breaking, checked
 from tests.integrity.erasing import erased
 from tests.integrity.repairing import a_plan
@@ -97,7 +97,7 @@ def test_another_act_of_an_erasure_and_a_removed_erasure_are_found(erasure):
 
 def test_a_cold_row_that_holds_a_text_is_found():
     conversation_id = a_conversation("one", "two").conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[a_tool_result("c1", "three")])
+    say(conversation_id, a_tool_result("c1", "three"))
     Retention.from_settings(Scope(a_workspace().pk, actor="key 7")).archive(conversation_id=conversation_id)
     assert checked() == {}
 

@@ -11,7 +11,7 @@ from conversations.errors import Conflict, ConversationBusy, Unavailable
 from conversations.models import LargeFile, Message
 from conversations.store.conversations import ConversationStore
 from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.integrity.erasing import SECRET, assert_clean, erased, everything_stored
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def messages(*texts: str) -> list[NewMessage]:
 
 
 def append(conversation_id, sent):
-    return a_store().append_messages(conversation_id=conversation_id, messages=sent).messages
+    return say(conversation_id, *sent).messages
 
 
 @pytest.mark.parametrize("text", [f"My name is {SECRET}.", LONG], ids=["short", "moved to a file"])

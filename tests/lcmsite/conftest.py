@@ -22,7 +22,7 @@ from conversations.models import Workspace
 from conversations.types import NewMessage, Role
 from lcmsite.access import keys
 from tests.committed import committed
-from tests.factories import a_store, a_workspace
+from tests.factories import a_workspace, say
 from tests.guardian import a_directory
 from tests.lcmsite.operating import PROJECT, free_port, own_environment, processes_of
 
@@ -155,7 +155,7 @@ def harbour_of_all(django_db_setup: None, django_db_blocker: DjangoDbBlocker, da
             )
         # From now on to say it again changes nothing, whoever says it.
         once = NewMessage(Role.USER, "again", idempotency_key="once")
-        a_store().append_messages(conversation_id=made["conversation_id"], messages=[once])
+        say(made["conversation_id"], once)
         yield made | {"picture_id": picture.file_id}
 
 

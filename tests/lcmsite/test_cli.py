@@ -13,14 +13,13 @@ from django.utils import timezone
 from rich.console import Console
 
 from conversations.models import Message
-from conversations.types import NewMessage, Role
 from lcmsite.catalogue.paging import Page
 from lcmsite.cli.program import run
 from lcmsite.cli.show_results import show
 from lcmsite.cli.terminal_layout import LONGEST_CELL, UNLIMITED_WIDTH, Screen, cell, table
 from lcmsite.environment import Environment
 from lcmsite.models import ApiKey
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.lcmsite.callers import an_api_key, lcm
 from tests.lcmsite.operating import run_lcm, run_python
 from tests.summaries import a_summary_of
@@ -369,9 +368,7 @@ def test_list_says_how_much_was_said():
 
 
 def test_messages_that_are_missing_from_a_page_are_named_but_not_from_a_choice_of_messages(conversation):
-    a_store().append_messages(
-        conversation_id=conversation.conversation_id, messages=[NewMessage(Role.USER, "and you?")]
-    )
+    say(conversation.conversation_id, "and you?")
     first, _, third = a_store().list_messages(conversation_id=conversation.conversation_id)
 
     def shown(messages):

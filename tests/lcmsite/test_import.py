@@ -9,9 +9,8 @@ import json
 import pytest
 
 from conversations.models import Conversation, Message
-from conversations.types import NewMessage, Role
 from lcmsite.importing import importer
-from tests.factories import a_store
+from tests.factories import say
 from tests.lcmsite.callers import an_api_key, lcm
 
 pytestmark = pytest.mark.django_db
@@ -254,7 +253,7 @@ def test_a_file_may_grow_after_another_was_added_to_its_session(growing, tmp_pat
 def test_what_an_agent_has_said_since_is_no_reason_to_refuse_a_file_that_has_grown(growing):
     _begun(growing, 3)
     conversation_id = Message.objects.first().conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "message 3")])
+    say(conversation_id, "message 3")
     _write(growing, [_row(number) for number in range(5)])
 
     assert lcm("import", str(growing)).exit_code == 0

@@ -10,7 +10,7 @@ from conversations.models import Summary
 from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.answers.answer_text import text_of
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.lcmsite.callers import lcm
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def test_reasoning_and_calls_beside_a_text_are_shown_wherever_a_message_is_read(
     call = NewPart(PartType.TOOL, tool_call_id="c", tool_name="read", tool_input={"path": "a.py"})
     parts = (NewPart(PartType.REASONING, text_content="Where?"), NewPart(PartType.TEXT, text_content="I look."), call)
     message = NewMessage(Role.ASSISTANT, "I look.", parts=parts)
-    [stored] = a_store().append_messages(conversation_id=one.conversation_id, messages=[message]).messages
+    [stored] = say(one.conversation_id, message).messages
     retrieval = RetrievalEngine.from_settings()
 
     shown = [

@@ -20,7 +20,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role, SummaryRecord
 from retrieval.types import ItemKind
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.summaries import a_summary_of
 
 # From the most common to the rarest.
@@ -191,7 +191,7 @@ def a_corpus(seed: int, *, sizes: Sequence[int], batch: int = 7) -> Corpus:
         conversation_id = random.choice([each for each, count in left.items() if count])
         count = min(left[conversation_id], random.randint(1, batch))
         messages = _messages(random, count, before=said[conversation_id])
-        a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        say(conversation_id, *messages)
         said[conversation_id] += messages
         left[conversation_id] -= count
         if random.random() < 0.03:

@@ -11,7 +11,7 @@ from compaction.rendering import render_summary
 from conversations.store.conversations import ConversationStore
 from conversations.types import ContextItemType, NewMessage, NewPart, PartType, Role
 from retrieval.assembly.types import AssembledContext, AssemblyReason, BudgetSource
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.statements import analyze, counted_statements, rows_gone_through
 from tests.summaries import a_summary_of
 
@@ -29,10 +29,6 @@ def ids(context: AssembledContext) -> list[str]:
 
 def seqs(context: AssembledContext) -> list[int]:
     return [item.first_seq for item in context.items]
-
-
-def append(store: ConversationStore, conversation_id: int, *messages: NewMessage) -> None:
-    store.append_messages(conversation_id=conversation_id, messages=messages)
 
 
 def a_compacted_conversation(store: ConversationStore, messages: int, *, fresh: int = 10, leaf: int = 20) -> int:
@@ -101,13 +97,13 @@ def test_a_summary_is_shown_as_the_element_that_says_how_to_open_it(assembler, s
 
 
 @pytest.mark.parametrize("says_more", [True, False])
-def test_results_that_a_user_carries_are_a_question_only_with_words_beside_them(assembler, store, says_more):
+def test_results_that_a_user_carries_are_a_question_only_with_words_beside_them(assembler, says_more):
     conversation_id = a_conversation("so far").conversation_id
-    append(store, conversation_id, NewMessage(Role.USER, "repair the flaky test"), a_tool_call("call_1"))
+    say(conversation_id, "repair the flaky test", a_tool_call("call_1"))
     words = (NewPart(PartType.TEXT, text_content="rather delete it"),) if says_more else ()
     result = NewPart(PartType.TOOL, tool_call_id="call_1", tool_output="42", tool_status="completed")
-    append(store, conversation_id, NewMessage(Role.USER, parts=(result, *words)))
-    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 40) for n in range(200)))
+    say(conversation_id, NewMessage(Role.USER, parts=(result, *words)))
+    say(conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 40) for n in range(200)))
 
     context = assembler.assemble(conversation_id=conversation_id, budget=100_000)
 
@@ -115,7 +111,7 @@ def test_results_that_a_user_carries_are_a_question_only_with_words_beside_them(
     assert pinned == (4 if says_more else 2)
 
 
-def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(assembler, store):
+def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(assembler):
     conversation_id = a_conversation(*("word " * 50 for _ in range(20))).conversation_id
 
     context = assembler.assemble(conversation_id=conversation_id, budget=10)
@@ -128,8 +124,7 @@ def test_the_mandatory_part_is_shown_even_over_budget_and_the_answer_says_so(ass
 def test_a_tool_call_is_never_shown_without_its_result(assembler, store):
     conversation_id = a_conversation("Read everything.").conversation_id
     for n in range(12):
-        append(
-            store,
+        say(
             conversation_id,
             a_tool_call(f"call_{n}", path=f"file_{n}.py"),
             a_tool_result(f"call_{n}", ("kumquat " if n == 2 else "") + f"contents {n} " + "word " * n * 5),
@@ -157,9 +152,9 @@ def test_a_query_brings_back_the_words_that_a_summary_stands_for(assembler, stor
     assert next(line for line in context.receipt if line.id == found.id).reason is AssemblyReason.RELEVANT
 
 
-def test_a_query_finds_what_lies_behind_the_reach_of_the_budget(assembler, store):
+def test_a_query_finds_what_lies_behind_the_reach_of_the_budget(assembler):
     conversation_id = a_conversation(*(f"message {n} " + "word " * 50 for n in range(700))).conversation_id
-    append(store, conversation_id, NewMessage(Role.USER, "so be it"))
+    say(conversation_id, "so be it")
     old = a_conversation(
         "the kumquat lies in the cellar", *(f"message {n} " + "word " * 50 for n in range(700))
     ).conversation_id
@@ -173,10 +168,10 @@ def test_a_query_finds_what_lies_behind_the_reach_of_the_budget(assembler, store
 
 def test_a_recalled_exchange_comes_back_whole(assembler, store):
     conversation_id = a_conversation("Read everything.").conversation_id
-    append(store, conversation_id, a_tool_call("call_1", path="a.py"))
-    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"still reading, step {n}") for n in range(3, 12)))
-    append(store, conversation_id, a_tool_result("call_1", "a kumquat grows here"))
-    append(store, conversation_id, *(NewMessage(Role.USER, f"message {n}") for n in range(13, 53)))
+    say(conversation_id, a_tool_call("call_1", path="a.py"))
+    say(conversation_id, *(NewMessage(Role.ASSISTANT, f"still reading, step {n}") for n in range(3, 12)))
+    say(conversation_id, a_tool_result("call_1", "a kumquat grows here"))
+    say(conversation_id, *(f"message {n}" for n in range(13, 53)))
     a_summary_of(store, conversation_id, seqs=range(1, 41))
 
     context = assembler.assemble(conversation_id=conversation_id, budget=1000, query="kumquat")
@@ -192,9 +187,9 @@ def test_the_exchanges_of_all_hits_are_looked_up_at_once(assembler, store):
         conversation_id = a_conversation("Read everything.").conversation_id
         for number in range(9):
             found = "a kumquat grows here" if number < exchanges else "nothing grows here"
-            append(store, conversation_id, a_tool_call(f"call_{number}", path=f"{number}.py"))
-            append(store, conversation_id, a_tool_result(f"call_{number}", found))
-            append(store, conversation_id, *(NewMessage(Role.USER, f"note {number}") for _ in range(60)))
+            say(conversation_id, a_tool_call(f"call_{number}", path=f"{number}.py"))
+            say(conversation_id, a_tool_result(f"call_{number}", found))
+            say(conversation_id, *(f"note {number}" for _ in range(60)))
         a_summary_of(store, conversation_id, seqs=range(1, 541))
 
         with counted_statements() as sent:
@@ -251,10 +246,10 @@ def test_of_a_long_conversation_only_the_part_that_can_be_shown_is_read(assemble
     assert rows_gone_through("messages") - messages < 800
 
 
-def test_what_must_be_shown_is_shown_however_far_back_it_lies(assembler, store):
+def test_what_must_be_shown_is_shown_however_far_back_it_lies(assembler):
     conversation_id = a_conversation("Port the parser.").conversation_id
-    append(store, conversation_id, NewMessage(Role.SYSTEM, "Be careful."))
-    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 9) for n in range(900)))
+    say(conversation_id, NewMessage(Role.SYSTEM, "Be careful."))
+    say(conversation_id, *(NewMessage(Role.ASSISTANT, f"step {n} " + "word " * 9) for n in range(900)))
 
     with counted_statements() as sent:
         context = assembler.assemble(conversation_id=conversation_id, budget=1000)
@@ -282,8 +277,8 @@ def test_of_many_summaries_only_those_that_can_be_shown_and_some_behind_them_are
 def test_uneven_sizes_are_no_hindrance(assembler, store):
     # The long messages make the short ones look dearer than they are, and a first page of them reach too short.
     conversation_id = a_conversation(*("word " * 1500 for _ in range(300))).conversation_id
-    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
-    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(1000)))
+    say(conversation_id, *(f"note {n}" for n in range(1000)))
+    say(conversation_id, *(f"note {n}" for n in range(1000)))
 
     context = assembler.assemble(conversation_id=conversation_id, budget=12_000)
 
@@ -292,12 +287,12 @@ def test_uneven_sizes_are_no_hindrance(assembler, store):
     assert context.total_tokens + tokens[-len(context.items) - 1] > 12_000
 
 
-def test_an_exchange_that_began_before_the_reach_of_the_budget_comes_back_whole(assembler, store):
+def test_an_exchange_that_began_before_the_reach_of_the_budget_comes_back_whole(assembler):
     conversation_id = a_conversation(*(f"message {n}" for n in range(300))).conversation_id
-    append(store, conversation_id, a_tool_call("call_1", path="a.py"))
-    append(store, conversation_id, *(NewMessage(Role.ASSISTANT, f"reading {n}") for n in range(60)))
-    append(store, conversation_id, a_tool_result("call_1", "a kumquat grows here"))
-    append(store, conversation_id, *(NewMessage(Role.USER, f"note {n}") for n in range(390)))
+    say(conversation_id, a_tool_call("call_1", path="a.py"))
+    say(conversation_id, *(NewMessage(Role.ASSISTANT, f"reading {n}") for n in range(60)))
+    say(conversation_id, a_tool_result("call_1", "a kumquat grows here"))
+    say(conversation_id, *(f"note {n}" for n in range(390)))
     shown = []
 
     for budget in range(800, 1600, 100):
@@ -321,7 +316,7 @@ def test_what_a_message_was_comes_with_all_its_parts_exactly(assembler, store):
         author="ada",
         metadata={"b": 1, "a": 1.0},
     )
-    append(store, conversation_id, said)
+    say(conversation_id, said)
 
     (item,) = assembler.assemble(conversation_id=conversation_id).items
 

@@ -6,7 +6,7 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.retrieval.lineages import engine
 
 pytestmark = pytest.mark.django_db
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 def test_each_says_what_its_context_is_filled_with():
     texts = [f"Turn {n}: " + "many words " * 40 for n in range(60)]
     conversation_id = a_conversation(*texts).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.SYSTEM, "Be brief.")])
+    say(conversation_id, NewMessage(Role.SYSTEM, "Be brief."))
     CompactionEngine.from_settings().compact(conversation_id=conversation_id)
 
     (found,) = engine().browse().conversations

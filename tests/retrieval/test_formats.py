@@ -21,7 +21,7 @@ from conversations.types import ContextItemType, NewMessage, NewPart, PartType, 
 from lcmsite.catalogue.json_text import as_ascii_json
 from retrieval.assembler import ContextAssembler
 from tests.conversations.interchange.forms import of_blocks
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.retrieval.showing import EXCHANGE, PNG, assistant, items_of, repaired, shown, user
 from tests.retrieval.vendors import CHECKS
 from tests.summaries import a_summary_of
@@ -487,7 +487,7 @@ def test_until_the_next_compaction_all_that_was_shown_stays_byte_for_byte(format
 
     for n in range(3):
         messages = [*EXCHANGE, assistant(f"It is short, {n}.")]
-        a_store().append_messages(conversation_id=conversation_id, messages=messages)
+        say(conversation_id, *messages)
         context = assembler.assemble(conversation_id=conversation_id, format=format)
         now_shown = [as_ascii_json(message) for message in context.messages]
 

@@ -15,7 +15,7 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
 from retrieval.assembler import ContextAssembler
 from tests.conversations.real_data import DATA, conversation_files, needs_data, rows_of
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.retrieval.showing import PNG, shown
 from tests.retrieval.vendors import CHECKS
 
@@ -76,7 +76,7 @@ def assembled_by_all(messages: Sequence[NewMessage]) -> None:
     """Store a conversation, assemble it whole and compacted, and have each answer checked."""
     conversation_id = a_conversation(overrides={"leaf_chunk_tokens": 4000, "condense_fan_in": 3}).conversation_id
     for start in range(0, len(messages), 1000):
-        a_store().append_messages(conversation_id=conversation_id, messages=messages[start : start + 1000])
+        say(conversation_id, *messages[start : start + 1000])
     assembler = ContextAssembler.from_settings(Scope(a_workspace().pk))
     for _ in ("whole", "compacted"):
         for budget in BUDGETS:

@@ -17,7 +17,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.grep import Grep
 from retrieval.search.query import compiled_query
 from retrieval.types import ItemKind
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.retrieval.lineages import engine
 from tests.statements import analyze, counted_statements
 from tests.summaries import a_summary_of
@@ -176,8 +176,8 @@ def test_the_answer_of_an_agent_that_looked_things_up_first_comes_before_its_cal
     looked = [each for n in range(calls) for each in (a_tool_call(f"c{n}", path="a"), a_tool_result(f"c{n}", "x=1"))]
     conversation_id = a_conversation(*FILLER).conversation_id
     answered = NewMessage(Role.ASSISTANT, "It is 5433, since Monday.")
-    said = [asked, *looked, answered, *(NewMessage(Role.USER, text) for text in FILLER)]
-    a_store().append_messages(conversation_id=conversation_id, messages=said)
+    said = [asked, *looked, answered, *(text for text in FILLER)]
+    say(conversation_id, *said)
 
     matches = engine().grep(query="On which port does the staging database listen?", scope="messages").matches
 

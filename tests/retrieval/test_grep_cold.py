@@ -8,10 +8,9 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Invalid
-from conversations.types import NewMessage, Role
 from integrity.retention.tiers import Retention
 from retrieval.search import cold
-from tests.factories import a_conversation, a_store, a_tool_call, a_workspace
+from tests.factories import a_conversation, a_tool_call, a_workspace, say
 from tests.retrieval.lineages import engine, pages
 
 pytestmark = pytest.mark.django_db
@@ -68,7 +67,7 @@ def test_cold_messages_are_found_by_the_words_and_expressions_that_find_others()
 
 def test_only_what_is_cold_is_searched_in_the_cold():
     conversation_id = gone_cold(*SAID)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "harbour, once more")])
+    say(conversation_id, "harbour, once more")
 
     hot = engine().grep(query="harbour", conversation_id=conversation_id)
     cold = engine().grep(query="harbour", conversation_id=conversation_id, cold=True)
@@ -96,7 +95,7 @@ def test_summaries_of_what_is_cold_are_found_and_lead_to_it():
 
 def test_what_narrows_a_search_narrows_it_in_the_cold_too():
     conversation_id = a_conversation(*(f"boat {n}" for n in range(10))).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[a_tool_call("c1", name="count_boats", boat=1)])
+    say(conversation_id, a_tool_call("c1", name="count_boats", boat=1))
     Retention.from_settings().archive(conversation_id=conversation_id)
 
     def found(**narrowed):

@@ -21,7 +21,7 @@ from retrieval.search.query import compiled_query
 from retrieval.search.relevance import relevance_search
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.retrieval.lineages import engine
 from tests.statements import analyze
 from tests.summaries import a_summary_of
@@ -47,7 +47,7 @@ def talk(module_rows: None) -> int:
     ]
     number = a_conversation().conversation_id
     timed = [replace(each, created_at=MORNING + timedelta(minutes=minute)) for minute, each in enumerate(messages)]
-    a_store().append_messages(conversation_id=number, messages=timed)
+    say(number, *timed)
     leaves = [a_summary_of(a_store(), number, seqs=[n, n + 1], content=f"The boats of {n}.") for n in (1, 3)]
     a_summary_of(a_store(), number, summaries=leaves, content="All boats.")
     return number
@@ -117,7 +117,7 @@ def test_which_tool_was_called_is_found_out_of_the_newest_with_a_very_common_wor
         for number in range(200)
     ]
     conversation_id = a_conversation().conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=calls)
+    say(conversation_id, *calls)
     analyze()
 
     result = engine().grep(query="error", conversation_id=conversation_id, tool_names=["paint"], limit=50)
@@ -138,7 +138,7 @@ def test_what_has_to_do_with_a_tool_is_the_same_however_often_it_was_called(monk
     ]
     conversation_id, other = a_conversation("boats").conversation_id, a_conversation("boats").conversation_id
     for each in (conversation_id, other):
-        a_store().append_messages(conversation_id=each, messages=calls)
+        say(each, *calls)
 
     def found(**asked: Any) -> list[tuple[int, int]]:
         matches = engine().grep(query="boats", limit=100, scope="messages", **asked).matches

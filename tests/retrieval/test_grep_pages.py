@@ -17,7 +17,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.query import compiled_query
 from retrieval.search.relevance import relevance_search
 from retrieval.types import GrepResult, GrepSort
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.statements import analyze
 from tests.summaries import a_summary_of
 
@@ -86,7 +86,7 @@ def test_later_pages_rank_as_many_as_the_first_whatever_is_appended(monkeypatch)
 
     first = engine().grep(**asked)
     messages = [NewMessage(Role.USER, "a harbour")] * 400
-    a_store().append_messages(conversation_id=number, messages=messages)
+    say(number, *messages)
     second = engine().grep(**asked, cursor=first.cursor)
 
     assert sorted(match.first_seq for match in (*first.matches, *second.matches)) == list(range(381, 401))

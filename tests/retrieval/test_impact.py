@@ -15,7 +15,7 @@ from conversations.models import Conversation, Project
 from conversations.scope import Scope
 from conversations.types import ContextItemType, Level, NewMessage, NewPart, PartType, Role
 from retrieval.describing.lineage import Impact, ImpactKind, ImpactLabel
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 from tests.retrieval.lineages import Graph, a_graph, a_root_of, engine, message_id
 from tests.summaries import a_summary_of
@@ -119,7 +119,7 @@ def test_on_a_file_depend_the_messages_that_name_it_and_what_was_made_of_them():
         conversation_id=number, content=b"a,b\n1,2\n", file_name="a.csv"
     )
     named = NewMessage(Role.USER, parts=(NewPart(PartType.FILE, file_name="a.csv", file_url=stored.file_id),))
-    a_store().append_messages(conversation_id=number, messages=[named])
+    say(number, named)
     leaf = a_summary_of(a_store(), number, seqs=[1, 2])
 
     assert reached(stored.file_id) == [(1, message_id(number, 2)), (2, leaf.summary_id)]

@@ -9,11 +9,10 @@ import pytest
 
 from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssemblyReason
 from retrieval.models import AssemblyReceipt
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +106,7 @@ def test_the_difference_tells_what_came_in_and_what_went_out_and_where_it_is_now
     conversation_id = a_conversation(*(f"turn {n} speaks of topic{n}" for n in range(1, 31))).conversation_id
     before = assembler.assemble(conversation_id=conversation_id, keep_receipt=True)
     summary = a_summary_of(a_store(), conversation_id, seqs=range(1, 11))
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "And now?")])
+    say(conversation_id, "And now?")
     after = assembler.assemble(conversation_id=conversation_id, keep_receipt=True)
 
     changed = assembler.compare_receipts(receipt_id=before.receipt_id, other=after.receipt_id)

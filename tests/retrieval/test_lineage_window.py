@@ -6,8 +6,7 @@ import pytest
 
 from compaction.engine import CompactionEngine
 from conversations.errors import Invalid, NotFound
-from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.retrieval.lineages import engine
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +20,7 @@ def a_history(messages: int = 120) -> int:
     half = messages // 2
     conversation_id = a_conversation(*texts[:half], overrides=SMALL).conversation_id
     CompactionEngine.from_settings().compact(conversation_id=conversation_id)
-    a_store().append_messages(
-        conversation_id=conversation_id, messages=[NewMessage(Role.USER, text) for text in texts[half:]]
-    )
+    say(conversation_id, *texts[half:])
     CompactionEngine.from_settings().compact(conversation_id=conversation_id)
     return conversation_id
 

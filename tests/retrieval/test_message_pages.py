@@ -9,7 +9,7 @@ from conversations.models import Message
 from conversations.types import NewMessage, NewPart, PartType, Role
 from integrity.retention.erasure import Erasures
 from integrity.retention.tiers import Retention
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.integrity.erasing import erased
 from tests.rejoining import joined
 from tests.retrieval.lineages import a_graph, engine, message_id, pages
@@ -25,7 +25,7 @@ def talk() -> int:
     )
     said = [NewMessage(Role.USER, parts=parts), a_tool_call("c1", path="a.py"), a_tool_result("c1", "import os\n" * 90)]
     conversation_id = a_conversation("数据库连接失败 " * 60).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=said)
+    say(conversation_id, *said)
     return conversation_id
 
 

@@ -16,7 +16,7 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.assembly.types import AssembledContext, BudgetSource
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
 from tests.statements import counted_statements
 from tests.summaries import a_summary_of
 
@@ -63,13 +63,13 @@ def grow(conversation_id: int, first: int, last: int) -> None:
                 berths = " ".join(f"Boat {n}-{berth} lies at berth {n * berth}." for berth in range(2, 14))
                 text = f"Turn {n} speaks of topic{n} at port {5000 + n}. {berths}"
                 messages.append(NewMessage(Role.USER if rest % 2 else Role.ASSISTANT, text))
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *messages)
 
 
 @pytest.mark.thorough
 def test_each_past_moment_is_shown_as_it_was(committed_db, assembler):
     conversation_id = a_conversation(overrides=OVERRIDES).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.SYSTEM, "Be careful.")])
+    say(conversation_id, NewMessage(Role.SYSTEM, "Be careful."))
     engine = CompactionEngine.from_settings()
     by_seq: dict[int, Any] = {}
     by_time: dict[datetime, Any] = {}
@@ -144,7 +144,7 @@ def test_messages_of_a_past_that_the_caller_dates_count_from_when_they_were_reco
     old = NewMessage(Role.USER, "from long ago", created_at=datetime(1999, 1, 1, tzinfo=UTC))
     conversation_id = a_conversation("hello").conversation_id
     earlier = now()
-    a_store().append_messages(conversation_id=conversation_id, messages=[old])
+    say(conversation_id, old)
 
     context = assembler.assemble(conversation_id=conversation_id, as_of=earlier)
 

@@ -7,12 +7,11 @@ import re
 import pytest
 
 from conversations.errors import Invalid
-from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.describing.ranges import RangeExpansion
 from retrieval.types import MessageSpan
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.integrity.erasing import erased
 from tests.rejoining import joined
 from tests.retrieval import lineages
@@ -174,7 +173,7 @@ def test_what_comes_behind_a_long_message_that_lost_its_text_is_given_too(db, ta
 def test_messages_appended_within_an_open_range_are_on_later_pages(graph):
     number, *_ = graph
     first = engine().expand_range(conversation_id=number, from_seq=9, to_seq=99, only_messages=True, token_cap=20)
-    a_store().append_messages(conversation_id=number, messages=[NewMessage(Role.USER, "one more")])
+    say(number, "one more")
 
     found = [first, *pages(number, 9, 99, only_messages=True, cursor=first.cursor)]
 

@@ -9,7 +9,7 @@ from compaction.rendering import render_summary
 from conversations.content.tokens import TokenEstimator
 from conversations.types import NewMessage, Role, SummaryRecord
 from retrieval.assembly.recall_section import HEADING
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +109,7 @@ def test_a_marked_section_is_not_stored_when_it_comes_back(assembler, deep):
 
     section = assembler.recall(conversation_id=conversation_id, budget=100_000, marked=True)
     sent = [NewMessage(Role.USER, f"<system-reminder>\n{section.text}\n</system-reminder>")]
-    result = a_store().append_messages(conversation_id=conversation_id, messages=sent)
+    result = say(conversation_id, *sent)
 
     assert plain.text in section.text
     assert section.tokens <= section.limit

@@ -18,7 +18,7 @@ from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.types import GrepResult
-from tests.factories import a_store, a_workspace
+from tests.factories import a_workspace, say
 from tests.retrieval.naive_search import WORDS, Corpus, Item, a_corpus, criteria_for, questions
 from tests.statements import analyze
 
@@ -67,7 +67,7 @@ def pages(sizes: Sequence[int], *, growing: int | None = None, **asked: Any) -> 
         cursor, number = page.cursor, number + 1
         if growing is not None:
             messages = [NewMessage(Role.USER, f"{asked['query']} {' '.join(WORDS)}")] * 2
-            a_store().append_messages(conversation_id=growing, messages=messages)
+            say(growing, *messages)
 
 
 def ids(*results: GrepResult) -> list[str]:

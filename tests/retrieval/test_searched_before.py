@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversations.types import NewMessage, Role
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.retrieval.lineages import engine
 from tests.summaries import a_summary_of
 
@@ -26,19 +26,17 @@ def searched_by(tool: str, *, times: int = 6) -> int:
     """A conversation whose agent was asked again and again, and looked it up each time."""
     conversation_id = a_conversation(*FILLER, ANSWER, PATH, *FILLER).conversation_id
     for number in range(times):
-        a_store().append_messages(
-            conversation_id=conversation_id,
-            messages=[
-                *(
-                    message
-                    for place, query in enumerate([*QUERIES, "deploy/pgbouncer.ini"])
-                    for message in (
-                        a_tool_call(f"c{number}_{place}", tool, query=query),
-                        a_tool_result(f"c{number}_{place}", f'{{"query": "{query}", "matches": [{{"id": "msg_17"}}]}}'),
-                    )
-                ),
-                NewMessage(Role.ASSISTANT, "I have looked that up."),
-            ],
+        say(
+            conversation_id,
+            *(
+                message
+                for place, query in enumerate([*QUERIES, "deploy/pgbouncer.ini"])
+                for message in (
+                    a_tool_call(f"c{number}_{place}", tool, query=query),
+                    a_tool_result(f"c{number}_{place}", f'{{"query": "{query}", "matches": [{{"id": "msg_17"}}]}}'),
+                )
+            ),
+            NewMessage(Role.ASSISTANT, "I have looked that up."),
         )
     return conversation_id
 
@@ -76,7 +74,7 @@ def test_a_question_that_was_asked_before_comes_behind_its_answer(question):
             a_tool_result(f"c{number}", f"msg_17 [17] user: {ANSWER}"),
             NewMessage(Role.ASSISTANT, "As it was decided."),
         ]
-        a_store().append_messages(conversation_id=conversation_id, messages=exchange)
+        say(conversation_id, *exchange)
 
     texts = found(question, conversation_id)
 

@@ -14,7 +14,7 @@ from conversations.store.injected import wrapped
 from conversations.types import NewMessage, Role
 from integrity.retention.erasure import Erasures
 from retrieval.agent_turns import Turns
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.erasing import erased
 
 pytestmark = pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_a_turn_that_was_erased_is_the_same_when_sent_again(seqs):
     given = {"conversation_id": conversation_id, "messages": said("again", "and again"), **KEYED}
     turns().turn(**given)
     erased(Erasures.from_settings(), conversation_id, **seqs)
-    a_store().append_messages(conversation_id=conversation_id, messages=said("later"))
+    say(conversation_id, *said("later"))
 
     again = turns().turn(**given)
 

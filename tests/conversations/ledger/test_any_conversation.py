@@ -29,7 +29,7 @@ from tests.conversations.ledger import verifier
 from tests.conversations.ledger.ledgers import exported, imported, objects_in, through_a_ledger
 from tests.conversations.real_data import conversation_files, needs_data, rows_of
 from tests.conversations.strategies import json_of, plain_texts, texts
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 
 SMALL = [
     "cc_ccl_326189cf-5676-4237-8",
@@ -117,7 +117,7 @@ messages = st.builds(
 def test_whatever_was_said_comes_back(db, tmp_path, said, title, metadata):
     with transaction.atomic():
         conversation_id = a_conversation(session_id="said", title=title, metadata=metadata).conversation_id
-        a_store().append_messages(conversation_id=conversation_id, messages=said)
+        say(conversation_id, *said)
         ledger = exported(conversation_id)
 
         # Without summaries, runs and files, nothing forbids a copy beside it.
@@ -145,7 +145,7 @@ def test_what_is_nested_as_deeply_as_can_be_stored_comes_back(db, tmp_path):
     for _ in range(MOST_LEVELS - 1):
         nested = [nested]
     said = NewMessage(Role.USER, "x", metadata={"deep": nested})
-    a_store().append_messages(conversation_id=conversation_id, messages=[said])
+    say(conversation_id, said)
 
     ledger, again = through_a_ledger(tmp_path, conversation_id)
 

@@ -16,7 +16,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role
 from lcmsite.connections import connect
 from tests.conversations.ledger.forging import Objects, bytes_of, changed
 from tests.conversations.ledger.ledgers import another_database, exported, imported, objects_in, the_ledgers, verified
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.flows.processes import start
 
 
@@ -182,7 +182,7 @@ def a_conversation_and_one_that_names_its_file(*session_ids: str) -> list[int]:
     owner, namer = (a_conversation(session_id=each).conversation_id for each in session_ids)
     file = LargeFileService.from_settings().store(conversation_id=owner, content=b"x")
     named = NewPart(PartType.FILE, file_url=file.file_id)
-    a_store().append_messages(conversation_id=namer, messages=[NewMessage(Role.USER, parts=(named,))])
+    say(namer, NewMessage(Role.USER, parts=(named,)))
     return [owner, namer]
 
 

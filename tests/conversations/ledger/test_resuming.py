@@ -12,9 +12,8 @@ from conversations.errors import Conflict, Invalid, NotFound
 from conversations.ledger.types import ExportReport
 from conversations.models import AuditEntry, Message
 from conversations.scope import Scope
-from conversations.types import NewMessage, Role
 from tests.conversations.ledger.ledgers import exported, the_ledgers
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import breaking
 
 
@@ -29,10 +28,7 @@ def gone_on(written: bytes, conversation_id: int | None) -> tuple[bytes, ExportR
 
 
 def grow(conversation_id: int) -> None:
-    a_store().append_messages(
-        conversation_id=conversation_id,
-        messages=[NewMessage(Role.USER, f"Later: the harbour master says {n}. " * 30) for n in range(12)],
-    )
+    say(conversation_id, *(f"Later: the harbour master says {n}. " * 30 for n in range(12)))
     CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
 
 

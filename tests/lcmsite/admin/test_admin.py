@@ -48,7 +48,7 @@ from lcmsite.models import ApiKey, GatewayExchange, Membership
 from lcmsite.types import Role
 from retrieval.models import Grant
 from retrieval.semantic.models import EmbeddedConversation, Embedder, RefusedPassage
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.lcmsite.faces.world import a_world
 from tests.summaries import a_summary_of
 
@@ -96,7 +96,7 @@ def world(module_rows, module_files) -> dict[str, Any]:
 def _comings_and_goings(scope: Scope, key: int, file_id: str) -> None:
     """What is cold, a file in a message, a model that was reset, a branch that was left, vectors, and an exchange."""
     shown = NewPart(PartType.FILE, file_url=file_id, file_name="boats.csv")
-    a_store().append_messages(conversation_id=key, messages=[NewMessage(SpeakerRole.USER, parts=(shown,))])
+    say(key, NewMessage(SpeakerRole.USER, parts=(shown,)))
     cold = a_conversation(*(f"Message {n} of long ago" for n in range(40))).conversation_id
     CompactionEngine.from_settings(scope).compact(conversation_id=cold)
     Retention.from_settings(scope).archive(conversation_id=cold)
@@ -176,7 +176,7 @@ def test_lone_surrogates_are_shown_as_replacement_characters(root):
     conversation_id = a_conversation().conversation_id
     part = NewPart(PartType.TOOL, tool_name="\ud800", tool_input={"\udfff": "\ud800"}, tool_output="boats \ud800")
     message = NewMessage(SpeakerRole.TOOL, parts=(part,))
-    [made] = a_store().append_messages(conversation_id=conversation_id, messages=[message]).messages
+    [made] = say(conversation_id, message).messages
     stored = MessagePart.objects.get(message_id=made.message_id)
 
     for row in (stored, stored.message):

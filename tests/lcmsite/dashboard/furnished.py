@@ -33,7 +33,7 @@ from lcmsite.types import Role as Standing
 from retrieval.assembler import ContextAssembler
 from retrieval.delegation.expand_query import Delegation
 from tests.committed import committed
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.furnished_past import BARE, YOUNG, FurnishedPast, furnish_map_runs, furnish_past
 from tests.summaries import a_summary_of
@@ -232,7 +232,7 @@ def furnish(strings: Sequence[str]) -> Furnished:
     for name in names:
         a_conversation(name, title=name, session_id=name[::-1])
     conversation_id = a_conversation(title=names[0], session_id="everything", overrides=SMALL).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=_said(words, turn))
+    say(conversation_id, *_said(words, turn))
     summary_id = _summarized(conversation_id, words)
     files = [
         LargeFileService.from_settings(scope).store(

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from conversations.content.lossless_values import storable
 from conversations.scope import Scope
-from conversations.types import Level, NewMessage, ParentLink, Role
+from conversations.types import Level, ParentLink
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
 from retrieval.map.agentic_claims import AgenticClaims
 from retrieval.map.map_operator import MapOperator
 from retrieval.map.models import MapRun
 from retrieval.map.types import MapKind, MapState, PauseReason
-from tests.factories import a_store, a_workspace
+from tests.factories import a_store, a_workspace, say
 from tests.maps import a_map_run
 from tests.pasts import a_project, a_session, a_session_summary, a_summary_over
 
@@ -88,4 +88,4 @@ def furnish_map_runs(scope: Scope, conversation_id: int, text: str, items: Seque
 
 
 def _say(conversation_id: int, text: str) -> None:
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, text)])
+    say(conversation_id, text)

@@ -16,7 +16,7 @@ from conversations.models import Conversation, Message
 from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from lcmsite.dashboard.templatetags.lcm_tags import gauge
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
+from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import lcm
 from tests.lcmsite.dashboard.visiting import HOSTILE, page_of, shown_links
@@ -69,7 +69,7 @@ def test_a_conversation_opens_at_its_end_and_leads_back(conversation_id, reader)
 
 def test_a_transcript_shows_branches(conversation_id, reader):
     Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=98)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "another turn")])
+    say(conversation_id, "another turn")
 
     page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
 
@@ -112,7 +112,7 @@ def test_what_is_before_or_behind_nothing_does_no_harm(conversation_id, reader):
 def test_calls_are_shown_beside_their_results(reader):
     conversation_id = a_conversation("read it").conversation_id
     messages = [a_tool_call("c1", path="x.py"), a_tool_result("c1", "its text"), NewMessage(Role.ASSISTANT, "done")]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *messages)
 
     page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()
 
@@ -124,7 +124,7 @@ def test_what_is_cut_on_the_page_is_whole_on_one_of_its_own(reader):
     output = "".join(f"line {number}\n" for number in range(5_000))
     conversation_id = a_conversation().conversation_id
     messages = [a_tool_call("c1", path="x.py"), a_tool_result("c1", f"{HOSTILE}{output}")]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *messages)
     call, result = (each.id for each in a_store().list_messages(conversation_id=conversation_id))
 
     page = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()

@@ -14,7 +14,7 @@ from conversations.scope import Scope
 from conversations.types import NewMessage, Role
 from retrieval.assembler import ContextAssembler
 from retrieval.models import AssemblyReceipt
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_tool_call, a_tool_result, a_workspace, say
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part
 
 
@@ -31,7 +31,7 @@ def harbour_of_all(module_rows: None) -> int:
         a_tool_result("c1", HOSTILE),
     ]
     conversation_id = a_conversation(session_id="harbour", title=HOSTILE).conversation_id
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *messages)
     CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
     return conversation_id
 

@@ -12,7 +12,7 @@ from compaction.hosts.branching import Branches
 from conversations.models import Conversation, HeadMove
 from conversations.types import NewMessage, Role
 from retrieval.engine import RetrievalEngine
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, say
 from tests.lcmsite.dashboard.test_questions import MOST_OF_A_LINEAGE
 from tests.statements import counted_statements
 
@@ -57,7 +57,7 @@ def test_a_window_is_drawn_anew_without_the_page(reader, path):
 
 def test_what_a_moved_head_left_is_marked_as_off_the_active_path(reader, path, conversation_id):
     Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=98)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "On another branch.")])
+    say(conversation_id, "On another branch.")
 
     with counted_statements() as sent:
         page = " ".join(reader.get(path).content.decode().split())
@@ -80,7 +80,7 @@ def test_all_branches_are_drawn_however_often_the_head_moved(reader, db):
     )
     Conversation.objects.filter(pk=conversation_id).update(moves=100)
     Branches.from_settings().move_head(conversation_id=conversation_id, head_seq=1)
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.ASSISTANT, "The last.")])
+    say(conversation_id, NewMessage(Role.ASSISTANT, "The last."))
 
     page = " ".join(reader.get(f"/w/default/conversations/{conversation_id}/lineage/").content.decode().split())
     transcript = reader.get(f"/w/default/conversations/{conversation_id}/").content.decode()

@@ -14,11 +14,10 @@ from compaction.models import CompactionJob
 from compaction.types import JobState, Outcome
 from conversations.models import Conversation
 from conversations.scope import Scope
-from conversations.types import NewMessage
 from integrity.checker import IntegrityChecker
 from integrity.models import ConversationCheck, IntegrityReport
 from lcmsite.dashboard.parts.charting import LAYERS
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.lcmsite.callers import lcm
 from tests.lcmsite.dashboard.visiting import browser_of, page_of
 
@@ -89,9 +88,7 @@ def test_everything_is_clean_by_a_check_of_everything_alone_and_says_what_is_new
 
     checker.run()
     look("all of it")
-    a_store().append_messages(
-        conversation_id=busy, messages=[NewMessage("user", "One more."), NewMessage("user", "Two.")]
-    )
+    say(busy, "One more.", "Two.")
     look("two more")
     checker.run(conversation_id=busy, extent="incremental")
     look("one conversation since")

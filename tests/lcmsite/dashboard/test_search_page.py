@@ -12,7 +12,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.scope import Scope
 from integrity.retention.tiers import Retention
 from retrieval.models import Grant
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_tool_call, a_tool_result, a_workspace, say
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, page_of, shown_links
 
 SEARCH = "/w/default/search/"
@@ -25,7 +25,7 @@ def harbour(module_rows: None) -> int:
     texts = [f"Turn {n} about the harbour and {HOSTILE} its boats. " * 12 for n in range(1, 41)]
     conversation_id = a_conversation(*texts, session_id="harbour", title=HOSTILE).conversation_id
     messages = [a_tool_call("c1", path="boats.txt"), a_tool_result("c1", "seven lighthouses")]
-    a_store().append_messages(conversation_id=conversation_id, messages=messages)
+    say(conversation_id, *messages)
     CompactionEngine.from_settings(Scope(a_workspace().pk)).compact(conversation_id=conversation_id)
     return conversation_id
 

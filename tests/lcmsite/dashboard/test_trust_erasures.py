@@ -11,9 +11,8 @@ from django.test import Client
 from compaction.engine import CompactionEngine
 from conversations.files.large_files import LargeFileService
 from conversations.models import Conversation, Message
-from conversations.types import NewMessage, Role
 from integrity.models import Erasure
-from tests.factories import a_conversation, a_store
+from tests.factories import a_conversation, a_store, say
 from tests.lcmsite.dashboard.visiting import HOSTILE, shown_links
 
 TOMBSTONES = "/w/default/erasures/"
@@ -96,7 +95,7 @@ def test_what_was_typed_letter_by_letter_is_erased_and_on_record(admin, path, co
 
 def test_what_was_outdated_or_is_done_is_previewed_anew_or_told(admin, path, conversation_id):
     outdated = previewed(admin, path, is_whole="yes")
-    a_store().append_messages(conversation_id=conversation_id, messages=[NewMessage(Role.USER, "one more")])
+    say(conversation_id, "one more")
     given = {**filled(outdated), "confirmation": phrase(outdated)}
 
     answer = admin.post(f"{path}execution/", given)

@@ -15,7 +15,6 @@ from conversations.errors import Conflict, Invalid, LcmError, NotFound, Unavaila
 from conversations.policy import SecretFile
 from conversations.scope import Scope
 from conversations.sql import rows
-from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.tiers import Retention
 from retrieval.semantic import vector_table
@@ -23,7 +22,7 @@ from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import MOST_TRIES
 from retrieval.semantic.models import EmbeddedConversation, Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_workspace, say
 from tests.retrieval.semantic.conftest import TEXTS, erase
 from tests.retrieval.semantic.embedder_server import EmbedderServer
 from tests.statements import counted_statements
@@ -81,7 +80,7 @@ def test_vectors_go_with_their_texts_and_come_back_with_them(site, taken):
 def test_while_the_embedder_is_gone_words_find_everything_and_embedding_goes_on_later(site):
     conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "An automobile show")])
+    say(conversation, "An automobile show")
     site.server.refuses = lambda body: 500
 
     status = site.embed()
@@ -257,7 +256,7 @@ def test_another_model_takes_its_place_while_the_one_before_it_refuses_the_key(s
     site.set_up()
     with EmbedderServer(dimension=64) as other:
         site.configure(url=other.url, model="large", embedder_key="sk-other", breaker_failures=1)
-        a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+        say(conversation, "One more")
         Embedders.from_settings().set_up()
 
         first, second = site.embed().embedders
@@ -273,7 +272,7 @@ def test_a_model_whose_key_is_gone_is_not_asked_again_and_the_status_says_so(sit
     site.configure(embedder_key="sk-first")
     site.set_up()
     site.configure(url="http://127.0.0.1:9/v1", model="large", embedder_key="sk-other")
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+    say(conversation, "One more")
 
     site.embed()
     asked = len(site.server.models)
@@ -295,7 +294,7 @@ def test_a_key_in_a_file_is_read_anew_and_without_it_no_call_is_made(site, tmp_p
     site.set_up()
     assert {*site.server.keys} == {"Bearer sk-first"}
     asked = len(site.server.keys)
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+    say(conversation, "One more")
 
     for unusable in ("", "sk-second\nsk-third"):
         file.write_text(unusable)
@@ -313,7 +312,7 @@ def test_vectors_of_another_length_are_refused_until_the_model_is_set_up_again(s
     conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
     site.server.dimension = 128
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more")])
+    say(conversation, "One more")
 
     status = site.embed()
 

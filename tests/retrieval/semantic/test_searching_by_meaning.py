@@ -19,7 +19,7 @@ from retrieval.semantic.embedding_worker import EmbeddingWorker
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import EmbedderState, IndexState
 from retrieval.semantic.vector_table import VectorTable, as_text
-from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace
+from tests.factories import a_conversation, a_tool_call, a_tool_result, a_workspace, say
 from tests.pasts import a_project, a_session, a_session_summary
 from tests.retrieval.semantic.conftest import Site
 from tests.retrieval.semantic.embedder_server import vector_of
@@ -160,7 +160,7 @@ def test_where_the_index_gives_up_too_early_a_note_says_so(site, hasty_index, mo
 def test_what_an_agent_did_with_lcm_itself_is_not_found_by_meaning(site):
     conversation = a_conversation("My car was fixed").conversation_id
     asked = [a_tool_call("c1", "lcm_grep", query="vehicle"), a_tool_result("c1", "vehicle vehicle")]
-    a_store().append_messages(conversation_id=conversation, messages=asked)
+    say(conversation, *asked)
     site.set_up()
 
     assert site.found("vehicle", conversation_id=conversation) == [1]
@@ -169,7 +169,7 @@ def test_what_an_agent_did_with_lcm_itself_is_not_found_by_meaning(site):
 def test_new_messages_are_embedded_with_the_next_sweep_and_a_description_says_how_many_are(site):
     conversation = a_conversation(*SAID).conversation_id
     site.set_up()
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "A vehicle")])
+    say(conversation, "A vehicle")
     describe = RetrievalEngine.from_settings(Scope(a_workspace().pk)).describe
 
     before = describe(id=f"conv_{conversation}").embedded_messages

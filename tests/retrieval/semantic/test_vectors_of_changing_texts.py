@@ -10,7 +10,6 @@ from django.db import transaction
 from conversations.audit import Act, AuditLog
 from conversations.scope import Scope
 from conversations.sql import rows
-from conversations.types import NewMessage, Role
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.tiers import Retention
 from lcmsite.connections import closing_connections
@@ -19,7 +18,7 @@ from retrieval.semantic.models import EmbeddedConversation
 from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable
 from tests.conversations.ledger.ledgers import exported, imported
-from tests.factories import a_conversation, a_store, a_workspace
+from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.retrieval.semantic.conftest import TEXTS, erase
 from tests.retrieval.semantic.embedder_server import EmbedderServer
 
@@ -85,7 +84,7 @@ def test_what_comes_back_while_a_conversation_is_embedded_is_embedded_too(site, 
     first = a_store().list_messages(conversation_id=conversation)[0].id
     if away == "cold":
         Retention.from_settings(scope).archive(conversation_id=conversation)
-        a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "One more car")])
+        say(conversation, "One more car")
     else:
         held = Quarantines.from_settings(scope).quarantine(id=first, reason="it is wrong").quarantine_id
     Embedders.from_settings().set_up()
@@ -124,7 +123,7 @@ def test_a_worker_that_is_killed_before_it_stores_leaves_nothing_and_the_next_do
 def test_an_embedder_that_is_gone_for_good_keeps_no_other_from_taking_its_place(site):
     conversation = a_conversation(*TEXTS).conversation_id
     site.set_up()
-    a_store().append_messages(conversation_id=conversation, messages=[NewMessage(Role.USER, "An automobile show")])
+    say(conversation, "An automobile show")
     site.server.refuses = lambda body: 500
     for _ in range(6):
         site.grep("automobile", "hybrid")
