@@ -1,13 +1,16 @@
--- Functions that turn a text into its tsvector: English lexemes, the parts of compound tokens (`getSummary`,
--- `src/store/x.ts`), folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a
--- generated column may use them; queries go through the same functions.
+-- Functions that turn a text into its tsvector: lexemes, the parts of compound tokens (`getSummary`, `src/store/x.ts`),
+-- folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a generated column may
+-- use them; queries go through the same functions.
+--
+-- PostgreSQL's configuration `russian` stems ASCII words as English and all others as Russian, which changes only words
+-- of Cyrillic letters. So words of both languages are found in all of their forms.
 
 -- Removes accents, and the vowel signs and other marks of Arabic, Hebrew and Indic scripts; unifies compatibility forms and
--- writes letters such as `ß` and `ı` as ASCII. It does so if a regular expression finds any. The result is composed again
--- (NFC), because Hangul must not stay decomposed. Punctuation and symbols beyond ASCII, such as `€` and `°`, become a
--- blank, and so does U+FFFD, which replaces NUL: with the locale C, PostgreSQL takes every such character for a letter. So
--- do `<`, `>` and `&`, because its parser drops words in what it takes for markup, such as `Vec<Order>` and `a<b or c>d`.
--- A blank separates emoji from words.
+-- writes letters such as `ß` and `ı` as ASCII. It does so if a regular expression finds any. `й` is not folded, because
+-- the stemmer knows endings by it. The result is composed again (NFC), because Hangul must not stay decomposed.
+-- Punctuation and symbols beyond ASCII, such as `€` and `°`, become a blank, and so does U+FFFD, which replaces NUL: with
+-- the locale C, PostgreSQL takes every such character for a letter. So do `<`, `>` and `&`, because its parser drops
+-- words in what it takes for markup, such as `Vec<Order>` and `a<b or c>d`. A blank separates emoji from words.
 CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -18,7 +21,7 @@ RETURN CASE
         THEN content
       ELSE translate(replace(replace(replace(normalize(regexp_replace(
         normalize(content, NFKD),
-        U&'[\0300-\036F\0591-\05BD\05BF-\05C7\0610-\061A\0640\064B-\065F\0670\06D6-\06ED\093C\09BC\0A3C]', '', 'g'
+        U&'(?<![\0418\0438])\0306|[\0300-\0305\0307-\036F\0591-\05BD\05BF-\05C7\0610-\061A\0640\064B-\065F\0670\06D6-\06ED\093C\09BC\0A3C]', '', 'g'
       ), NFC), 'ß', 'ss'), 'œ', 'oe'), 'Œ', 'OE'), U&'ıøØłŁđĐ\0901', U&'ioOlLdD\0902')
     END,
     U&'[<>&\00A0-\00A9\00AB-\00B1\00B4\00B6-\00B8\00BB\00BF\00D7\00F7\060C\061B\061F\06D4\0964\0965\200B\2010-\206F\20A0-\20CF\2190-\25FF\2900-\2BFF\3000-\3003\3008-\3020\3030\FE00-\FE0F\FEFF\FFFD]|([\2600-\27FF\+01F000-\+01FAFF])',
@@ -79,9 +82,9 @@ DECLARE
   parts text := lcm_compound_parts(words);
 BEGIN
   IF parts = '' THEN
-    RETURN to_tsvector('pg_catalog.english', words);
+    RETURN to_tsvector('pg_catalog.russian', words);
   END IF;
-  RETURN to_tsvector('pg_catalog.english', words) || to_tsvector('pg_catalog.english', parts);
+  RETURN to_tsvector('pg_catalog.russian', words) || to_tsvector('pg_catalog.russian', parts);
 END
 $$;
 
@@ -129,7 +132,7 @@ BEGIN
     -- Remove the single characters at the ends of a run: in a matching text they may have other neighbours.
     words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
   END IF;
-  whole := websearch_to_tsquery('pg_catalog.english', words);
+  whole := websearch_to_tsquery('pg_catalog.russian', words);
   IF is_quoted OR words !~ compound THEN
     RETURN whole;
   END IF;
@@ -137,7 +140,7 @@ BEGIN
   words := regexp_replace(words, '([[:alnum:]])[_./\\:@#=-]+(?=[[:alnum:]])', '\1 ', 'g');
   words := regexp_replace(words, '([a-z0-9])([A-Z])', '\1 \2', 'g');
   words := regexp_replace(words, '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g');
-  RETURN whole || websearch_to_tsquery('pg_catalog.english', words);
+  RETURN whole || websearch_to_tsquery('pg_catalog.russian', words);
 END
 $$;
 

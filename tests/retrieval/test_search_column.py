@@ -57,6 +57,11 @@ pytestmark = pytest.mark.django_db
         ("שלום", "שָׁלוֹם"),
         ("फाइल", "फ़ाइल"),
         ("मूँगफली", "मूंगफली"),
+        ("кошка", "Кошку и кошек"),
+        ("красный", "красная машина"),
+        ("сервером", "перезапустите сервер"),
+        ("развёрнутый", "приложение развернуто"),
+        ("API-ключами", "API-ключ"),
     ],
 )
 def test_a_query_finds_the_text(query, content):
@@ -66,7 +71,7 @@ def test_a_query_finds_the_text(query, content):
 @pytest.mark.parametrize(
     "piece",
     ["a_", "1e@", "deadbeef01", "aB", "AB", "_", "a___________", "数", "数a", "ﷺ", "e\u0301", "\u0301", " ", "<a>", "<"]
-    + ["a@", "a.", "a-", "/a", "&a;", "http://a.b/c?d=e&", "./", "~/", "é", "🎉", "\\"],
+    + ["a@", "a.", "a-", "/a", "&a;", "й", "http://a.b/c?d=e&", "./", "~/", "é", "🎉", "\\"],
 )
 def test_no_text_of_the_largest_size_is_too_much(piece):
     text = (piece * 250_000)[:250_000]

@@ -12,10 +12,12 @@ pytestmark = pytest.mark.django_db
 
 TEXTS = [
     "Die Kündigungsfrist der Wohnung beträgt drei Monate.",
-    "Моя сестра переехала в Новосибирск.",
+    "Η αδελφή μου μετακόμισε στη Θεσσαλονίκη.",
+    "Журнал лежит в /var/log.",
     "Veritabanı yedeklerini ayrı bir sunucuda saklıyoruz.",
     "The regression came in with commit 9fceb02d0ae598e95dc970b74767f19372d61af8.",
     "We log with structlog.",
+    "Моя сестра переехала в Новосибирск.",
     "Invoice 1850331 is paid.",
 ]
 
@@ -30,9 +32,10 @@ def found(query: str, *, sort: GrepSort = GrepSort.RELEVANCE) -> GrepResult:
     ("query", "text"),
     [
         ("Kündigungsfristen Wohnungen", TEXTS[0]),
-        ("сестры Новосибирске", TEXTS[1]),
-        ("sunucuda yedek", TEXTS[2]),
-        ("9fceb02", TEXTS[3]),
+        ("αδελφής Θεσσαλονίκης", TEXTS[1]),
+        ("журналах", TEXTS[2]),
+        ("sunucuda yedek", TEXTS[3]),
+        ("9fceb02", TEXTS[4]),
     ],
 )
 def test_a_word_in_no_text_finds_words_that_begin_like_it(query, text):
@@ -51,10 +54,19 @@ def test_numbers_other_hashes_and_short_beginnings_find_nothing(query):
     assert found(query).matches == ()
 
 
+@pytest.mark.parametrize(("query", "word"), [("сестрой", "сестра"), ("переехали", "переехала")])
+def test_a_russian_word_is_found_in_another_form(query, word):
+    result = found(query)
+
+    [match] = result.matches
+    assert [match.snippet.text[begin:end] for begin, end in match.snippet.highlights] == [word]
+    assert not result.relaxed
+
+
 def test_a_word_that_a_text_has_finds_no_others():
     result = found("commit")
 
-    assert [match.snippet.text for match in result.matches] == [TEXTS[3]]
+    assert [match.snippet.text for match in result.matches] == [TEXTS[4]]
     assert not result.relaxed
     assert result.note is None
 

@@ -1008,7 +1008,7 @@ CREATE FUNCTION public.lcm_erased_key(key text) RETURNS text
 -- FUNCTION lcm_fold(text)
 CREATE FUNCTION public.lcm_fold(content text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN CASE WHEN (octet_length(content) = length(content)) THEN translate(content, '<>&'::text, '   '::text) ELSE regexp_replace(CASE WHEN (content !~ '[ -῿⁰-₟℀-↏①-⓿⺀-⿟゙゚㄰-㏿豈-￯𝐀-𝟿]'::text) THEN content ELSE translate(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(content, NFKD), '[̀-֑ͯ-ֽֿ-ׇؐ-ؚـً-ٰٟۖ-़়਼ۭ]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'ıøØłŁđĐँ'::text, 'ioOlLdDं'::text) END, '[<>& -©«-±´¶-¸»¿×÷،؛؟۔।॥​‐-⁯₠-⃏←-◿⤀-⯿　-〃〈-〠〰︀-️﻿�]|([☀-⟿🀀-🫿])'::text, ' \1 '::text, 'g'::text) END;
+    RETURN CASE WHEN (octet_length(content) = length(content)) THEN translate(content, '<>&'::text, '   '::text) ELSE regexp_replace(CASE WHEN (content !~ '[ -῿⁰-₟℀-↏①-⓿⺀-⿟゙゚㄰-㏿豈-￯𝐀-𝟿]'::text) THEN content ELSE translate(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(content, NFKD), '(?<![Ии])̆|[̀-̅̇-֑ͯ-ֽֿ-ׇؐ-ؚـً-ٰٟۖ-़়਼ۭ]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'ıøØłŁđĐँ'::text, 'ioOlLdDं'::text) END, '[<>& -©«-±´¶-¸»¿×÷،؛؟۔।॥​‐-⁯₠-⃏←-◿⤀-⯿　-〃〈-〠〰︀-️﻿�]|([☀-⟿🀀-🫿])'::text, ' \1 '::text, 'g'::text) END;
 
 -- FUNCTION lcm_follow_move()
 CREATE FUNCTION public.lcm_follow_move() RETURNS trigger
@@ -1432,7 +1432,7 @@ BEGIN
     END IF;
     words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
   END IF;
-  whole := websearch_to_tsquery('pg_catalog.english', words);
+  whole := websearch_to_tsquery('pg_catalog.russian', words);
   IF is_quoted OR words !~ compound THEN
     RETURN whole;
   END IF;
@@ -1440,7 +1440,7 @@ BEGIN
   words := regexp_replace(words, '([[:alnum:]])[_./\\:@#=-]+(?=[[:alnum:]])', '\1 ', 'g');
   words := regexp_replace(words, '([a-z0-9])([A-Z])', '\1 \2', 'g');
   words := regexp_replace(words, '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g');
-  RETURN whole || websearch_to_tsquery('pg_catalog.english', words);
+  RETURN whole || websearch_to_tsquery('pg_catalog.russian', words);
 END
 $$;
 
@@ -1482,9 +1482,9 @@ DECLARE
   parts text := lcm_compound_parts(words);
 BEGIN
   IF parts = '' THEN
-    RETURN to_tsvector('pg_catalog.english', words);
+    RETURN to_tsvector('pg_catalog.russian', words);
   END IF;
-  RETURN to_tsvector('pg_catalog.english', words) || to_tsvector('pg_catalog.english', parts);
+  RETURN to_tsvector('pg_catalog.russian', words) || to_tsvector('pg_catalog.russian', parts);
 END
 $$;
 
