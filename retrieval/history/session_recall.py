@@ -202,7 +202,7 @@ def _with_meaning(by_words: Sequence[TimelineEntry], by_meaning: Sequence[Timeli
     """Merge the matches by words and those by embeddings into one ranking."""
     known = {each.id: each for each in (*by_words, *by_meaning) if each.id is not None}
     of_words, of_meaning = ([each.id for each in order if each.id is not None] for order in (by_words, by_meaning))
-    return [known[str(each.id)] for each in fused(of_words, of_meaning, weight=LONG_WEIGHT)]
+    return [known[str(id)] for id in fused(of_words, of_meaning, weight=LONG_WEIGHT)]
 
 
 def _choose(

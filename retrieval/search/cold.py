@@ -88,7 +88,7 @@ class ColdSearch:
         """Yield portions of the messages after the position: id, sort position and text."""
         place = self.filters.place(MESSAGES)
         statement = _SQL["newest_cold_messages"].format(place=place, where=self.filters.where(MESSAGES, by_words=False))
-        upto = self.filters.high if self.position.key is None else self.position.key[0] - 1
+        upto = self.filters.high_before(self.position.key)
         while batch := rows(statement, {**self.filters.values, "upto": upto, "at_once": _AT_ONCE}):
             for portion in _in_portions(batch):
                 yield self._unpacked(portion)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
-from zlib import crc32
 
 # The usual constant of reciprocal rank fusion: the larger, the less a difference in rank counts.
 CLOSENESS = 60
@@ -22,18 +20,6 @@ LONG, LONG_WEIGHT = 200, 1.0
 FUSED_PAGE_COSTS = 0.1
 
 
-class Fused(NamedTuple):
-    """A match and its score; 1 is the first of both rankings."""
-
-    id: int | str
-    worth: float
-
-    @property
-    def mark(self) -> int:
-        """A short hash, by which a cursor finds it again."""
-        return crc32(str(self.id).encode()) & 0xFFFFFF
-
-
 def weight_of_meaning(tokens: Sequence[int]) -> float:
     """The weight of the ranking by embeddings, for messages of these token counts."""
     if not tokens:
@@ -43,13 +29,16 @@ def weight_of_meaning(tokens: Sequence[int]) -> float:
     return SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(1.0, max(0.0, share))
 
 
-def fused(by_words: Sequence[int | str], by_meaning: Sequence[int | str], *, weight: float) -> list[Fused]:
-    """Fuse two rankings into one, best first."""
+def fused(by_words: Sequence[int | str], by_meaning: Sequence[int | str], *, weight: float) -> dict[int | str, float]:
+    """Fuse two rankings of ids into one, best first, with scores.
+
+    What is first in both has the score 1.
+    """
     worths: dict[int | str, float] = {}
     for rank, each in enumerate(by_words):
         worths[each] = 1 / (CLOSENESS + 1 + rank)
     for rank, each in enumerate(by_meaning):
         worths[each] = worths.get(each, 0.0) + weight / (CLOSENESS + 1 + rank)
     best = (1 + weight) / (CLOSENESS + 1)
-    found = [Fused(each, worth / best) for each, worth in worths.items()]
-    return sorted(found, key=lambda each: (-each.worth, str(each.id)))
+    found = sorted(worths.items(), key=lambda each: (-each[1], str(each[0])))
+    return {id: worth / best for id, worth in found}

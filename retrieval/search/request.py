@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid
@@ -170,6 +171,11 @@ class FoundRow(NamedTuple):
         return (self.order_place, self.rank, str(self.id))
 
     @property
+    def mark(self) -> int:
+        """A short hash of the item, by which a cursor finds the row again."""
+        return crc32(str(self.id).encode()) & 0xFFFFFF
+
+    @property
     def kind(self) -> ItemKind:
         if isinstance(self.id, int):
             return ItemKind.MESSAGE
@@ -179,8 +185,9 @@ class FoundRow(NamedTuple):
 class Position(NamedTuple):
     """The end of a page, and values of the first page for its cursor.
 
-    Without a key, it is the start of the first page. A query may be tried in several interpretations; `interpretation`
-    is the number of the one in use. `newest`, `size` and `at` are values of the filters at the first page.
+    Without a key, it is the start of the first page. The key of a ranked row is the number of rows so far and its mark;
+    that of any other row is its sort key. A query may be tried in several interpretations; `interpretation` is the
+    number of the one in use. `newest`, `size` and `at` are values of the filters at the first page.
     """
 
     key: tuple[Any, ...] | None = None
@@ -188,6 +195,17 @@ class Position(NamedTuple):
     newest: int = 0
     size: int = 0
     at: datetime | None = None
+
+    def rows_before(self, best: Sequence[FoundRow]) -> int:
+        """The number of ranked rows before the page.
+
+        If the last of them no longer exists, the page begins one row earlier.
+        """
+        if self.key is None:
+            return 0
+        given, mark = self.key
+        marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
+        return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
 
 
 BEGINNING = Position()

@@ -20,7 +20,7 @@ from retrieval.search.filters import MESSAGES
 from retrieval.search.prepare import Prepared, prepare
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.question_vectors import distinctive, every_nth
-from retrieval.search.rank_fusion import FUSED_PAGE_COSTS, Fused, fused, weight_of_meaning
+from retrieval.search.rank_fusion import FUSED_PAGE_COSTS, fused, weight_of_meaning
 from retrieval.search.relevance.hits import Hit
 from retrieval.search.relevance.ranking import PAGE_COSTS, PLACE_SQL, conversation_of, speakers_of
 from retrieval.search.relevance.relevance_search import RelevanceSearch
@@ -100,30 +100,26 @@ class SemanticSearch:
         if found is None and refused:
             return None
         best = self._in_order(near, found)
-        given = _places_given(best, before)
+        given = before.rows_before(best)
         behind = best[given:]
         then = here.prepared.first_page
-        shown = here.rows_of_page(behind[: self.limit], near, found)
         last = found or Found((), lambda place: then)
         return replace(
             last,
-            rows=shown,
+            rows=_with_passages(behind[: self.limit], near, last),
             position_of=lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
             note=" ".join(filter(None, (refused, _PARTIAL if is_partial else "", last.note))) or None,
         )
 
     def ranked(self, queries: Sequence[ParsedQuery]) -> Found | None:
-        """Find the best messages, as rows with scores but without snippets."""
+        """Find the best rows, without snippets."""
         try:
             near = self.nearest().messages
         except LcmError:
             return self.by_words(queries)
         found = self.by_words(queries, near)
-        places = {each.message_id: each.order_place for each in near}
-        places |= {row.id: row.order_place for row in found.rows if isinstance(row.id, int)} if found else {}
         best = self._in_order(near, found)[: self.limit]
-        shown = [FoundRow(each.id, places[each.id], worth=each.worth) for each in best if isinstance(each.id, int)]
-        return replace(found or Found((), lambda place: BEGINNING), rows=shown)
+        return replace(found or Found((), lambda place: BEGINNING), rows=best)
 
     def by_words(self, queries: Sequence[ParsedQuery], near: Sequence[NearMessage] = ()) -> Found | None:
         """Find the best matches by words, as of the first page, to be fused with `near`."""
@@ -182,27 +178,16 @@ class SemanticSearch:
         found = [NearMessage(*row) for row in rows(statement, values)]
         return found, not is_exact and len(found) < PASSAGES
 
-    def _in_order(self, near: Sequence[NearMessage], found: Found | None) -> list[Fused]:
+    def _in_order(self, near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
+        by_meaning: dict[int | str, FoundRow] = {
+            each.message_id: FoundRow(each.message_id, each.order_place, worth=each.worth) for each in near
+        }
         if not self.with_words:
-            return [Fused(each.message_id, each.worth) for each in near]
-        weight = weight_of_meaning([each.tokens for each in near])
-        by_words = [row.id for row in found.rows] if found is not None else []
-        return fused(by_words, [each.message_id for each in near], weight=weight)
-
-    def rows_of_page(self, best: Sequence[Fused], near: Sequence[NearMessage], found: Found | None) -> list[FoundRow]:
-        """Make the rows of a page; those not found by words show their passage."""
+            return [*by_meaning.values()]
         by_words = {row.id: row for row in found.rows} if found is not None else {}
-        passages = {each.message_id: each for each in near}
-        alone = [passages[each.id] for each in best if isinstance(each.id, int) and each.id not in by_words]
-        snippets = _snippets(alone, Needles.of(found.lexemes if found is not None else {}))
-        shown = []
-        for each in best:
-            if each.id in by_words:
-                shown.append(by_words[each.id]._replace(worth=each.worth))
-            elif isinstance(each.id, int):
-                place = passages[each.id].order_place
-                shown.append(FoundRow(each.id, place, snippet=snippets.get(each.id), worth=each.worth))
-        return shown
+        worths = fused([*by_words], [*by_meaning], weight=weight_of_meaning([each.tokens for each in near]))
+        known = by_meaning | by_words
+        return [known[id]._replace(worth=worth) for id, worth in worths.items()]
 
 
 def nearest_conversations(question: Question, *, project: Project | None, scope: Scope) -> list[int]:
@@ -252,16 +237,16 @@ def rank_near(near: Sequence[NearMessage]) -> list[NearMessage]:
     return sorted((each._replace(worth=worth(each)) for each in near), key=lambda each: -each.worth)
 
 
-def _places_given(best: Sequence[Fused], before: Position) -> int:
-    """How many of the matches come before the page that starts at a position."""
-    if before.key is None:
-        return 0
-    given, mark = before.key
-    marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
-    return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
+def _with_passages(best: Sequence[FoundRow], near: Sequence[NearMessage], by_words: Found) -> list[FoundRow]:
+    """Add snippets of their passages to rows that are not found by words."""
+    rows_by_words = {row.id for row in by_words.rows}
+    passages = {each.message_id: each for each in near}
+    alone = [passages[row.id] for row in best if isinstance(row.id, int) and row.id not in rows_by_words]
+    snippets = _snippets(alone, Needles.of(by_words.lexemes))
+    return [row._replace(snippet=snippets.get(row.id)) for row in best]
 
 
-def _snippets(near: Sequence[NearMessage], needles: Needles) -> dict[int, Snippet]:
+def _snippets(near: Sequence[NearMessage], needles: Needles) -> dict[int | str, Snippet]:
     """Make snippets of the nearest passages, with the words of the query marked."""
     if not near:
         return {}

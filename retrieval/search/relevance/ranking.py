@@ -18,8 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
-from zlib import crc32
+from typing import NamedTuple
 
 from retrieval.search.query.compiled_query import CompiledQuery
 from retrieval.search.query.parser import Dates
@@ -270,7 +269,10 @@ def best_places(worths: Mapping[Place, float], most: int) -> list[Place]:
 
 
 class RankedMatch(NamedTuple):
-    """A match and its score. The greatest tuple comes first; each has a unique `key`."""
+    """A match and its score.
+
+    The greatest tuple comes first; its first six fields are unique.
+    """
 
     # False for calls of LCM's tools and their results. These come after all other matches.
     is_of_talk: bool
@@ -287,27 +289,8 @@ class RankedMatch(NamedTuple):
     order_place: int
 
     @property
-    def key(self) -> tuple[Any, ...]:
-        """The sort key of the match."""
-        return self[:6]
-
-    @property
-    def mark(self) -> int:
-        """A short hash of the item, with which a cursor finds the match again."""
-        return crc32(f"{self.conversation_id} {self.seq} {self.name}".encode()) & 0xFFFFFF
-
-    @property
     def id(self) -> int | str:
         return int(self.name) if self.name.isdigit() else self.name
-
-
-def places_given(best: Sequence[RankedMatch], given: int, mark: int) -> int:
-    """The number of matches before the next page, after pages with `given` matches.
-
-    `mark` belongs to the last match of these pages. If this match no longer exists, the page begins one match earlier.
-    """
-    marked = [place for place, each in enumerate(best, start=1) if each.mark == mark]
-    return min(marked, key=lambda place: abs(place - given), default=max(0, given - 1))
 
 
 @dataclass(frozen=True)

@@ -97,14 +97,15 @@ class RelevanceSearch:
             in_a_row=len(query.in_a_row),
             page_costs=self.page_costs,
         )
-        best, is_relaxed = Ranking(
+        ranked, is_relaxed = Ranking(
             query,
             weights,
             promising,
             partial(rows.neighbours, weights=weights),
             newest=filters.newest if self.prefers_new else None,
         ).of(found)
-        given = 0 if before.key is None else ranking.places_given(best, *before.key)
+        best = [FoundRow(each.id, each.order_place, worth=each.worth) for each in ranked]
+        given = before.rows_before(best)
         behind = best[given:]
         then = prepared.first_page
         is_bounded = query.is_bounded or any(each.is_bounded for each in found)
@@ -116,7 +117,7 @@ class RelevanceSearch:
         phrases = () if query.parsed is parsed else (f'"{term.text}"' for term in parsed.terms if term.is_phrase)
         worths = zip(query.lexemes, weights.rarity, strict=False)
         return Found(
-            [FoundRow(each.id, each.order_place, worth=each.worth) for each in behind[: self.limit]],
+            behind[: self.limit],
             lambda place: then._replace(key=(given + place + 1, behind[place].mark)),
             lexemes={form: worth for each, worth in worths for form in query.found_as(each)},
             relaxed=is_relaxed or query.parsed is not parsed or has_alike,
