@@ -13,10 +13,10 @@ Python loads it once and passes the parameters:
     _NEWEST = sql.load("retrieval/newest.sql")["newest_matches"]
     found = sql.rows(_NEWEST, {"conversation_id": 7, "query": "'boat'", "limit": 20})
 
-`rows` returns tuples and `first_row` a dictionary; the server prepares the statement once per connection. To have a
-statement planned for its actual values, use `bound` and `rows_as_planned`. Reads that must see the same data go into
-`with sql.snapshot():`. Comment lines are not sent. Write a percent sign twice. If the conditions of a statement depend
-on the caller, one module of the room builds them.
+`rows` returns tuples, `first_row` a dictionary, and `execute` the number of rows that were changed; the server prepares
+the statement once per connection. To have a statement planned for its actual values, use `bound` and `rows_as_planned`.
+Reads that must see the same data go into `with sql.snapshot():`. Comment lines are not sent. Write a percent sign
+twice. If the conditions of a statement depend on the caller, one module of the room builds them.
 """
 
 from __future__ import annotations
@@ -52,6 +52,13 @@ def load(path: str) -> Mapping[str, str]:
     if _COMMENT.sub("", before).strip() or not names or len(set(names)) < len(names) or not all(texts):
         raise ValueError(f"{path}: each statement needs a line `-- name: ...` with a name of its own.")
     return MappingProxyType(dict(zip(names, texts, strict=True)))
+
+
+def execute(statement: str, values: Values = ()) -> int:
+    """Run a prepared statement that changes rows; return their number."""
+    with prepared_cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.rowcount
 
 
 def bound(statement: str, values: Values) -> str:

@@ -23,7 +23,7 @@ from conversations.files.large_files import LargeFileService
 from conversations.formats.foreign_rows import as_it_came
 from conversations.models import Conversation, HeadMove
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import load, rows
+from conversations.sql import execute, load, rows
 from conversations.store.conversations import ConversationStore
 from conversations.store.derived_context import change_context, context_difference
 from conversations.store.pages import Page
@@ -108,9 +108,9 @@ class Branches:
             target=f"move {number}",
             detail={"from": previous, "to": head_seq},
         )
-        rows(_SQL["follow_moves"], {"id": conversation_id})
+        execute(_SQL["follow_moves"], {"id": conversation_id})
         change_context(context_difference(conversation_id, cost_of=context_cost_of(self.store.tokens)))
-        rows(_SQL["count_context"], {"id": conversation_id})
+        execute(_SQL["count_context"], {"id": conversation_id})
         # The database's clock, never decreasing. Compaction no longer rests, because the context has changed.
         Conversation.objects.filter(pk=conversation_id).update(
             updated_at=Greatest(F("updated_at"), Now()), rest_until_seq=0

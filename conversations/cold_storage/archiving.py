@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 
 from conversations.audit import Act, AuditLog
@@ -28,7 +28,7 @@ from conversations.cold_storage.cold_texts import (
 from conversations.content import hashing
 from conversations.errors import Conflict
 from conversations.models import ColdBlock, Conversation, Message, MessagePart
-from conversations.sql import array, load, rows
+from conversations.sql import array, execute, load, rows
 from conversations.store.derived_context import lock_conversations
 from conversations.store.read import messages_of
 from conversations.types import PART_COLUMNS, MessageRecord
@@ -91,13 +91,10 @@ def archive_stretch(conversation_id: int, *, after_seq: int, log: AuditLog) -> M
     )
     row = _store(conversation_id, block, [each.seq for each in whole], bytes_before=moved.bytes_before)
     part_ids = [part_id for message_id in ids for part_id in taken.messages[message_id].parts]
-    with connection.cursor() as cursor:
-        cursor.execute(SQL["empty_messages"], [row.pk, ids])
-        if cursor.rowcount != len(ids):
-            raise NotTheSame("Some of these messages were archived or erased at this moment.")
-        cursor.execute(
-            SQL["empty_parts"], {"longest_url": LONGEST_URL, "mark": json.dumps({MARK: row.pk}), "part_ids": part_ids}
-        )
+    if execute(SQL["empty_messages"], [row.pk, ids]) != len(ids):
+        raise NotTheSame("Some of these messages were archived or erased at this moment.")
+    mark = json.dumps({MARK: row.pk})
+    execute(SQL["empty_parts"], {"longest_url": LONGEST_URL, "mark": mark, "part_ids": part_ids})
     _require_same(whole)
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") + len(ids))
     return moved
@@ -127,11 +124,9 @@ def thaw_block(conversation_id: int, *, log: AuditLog) -> Moved | None:
         for each in texts.values()
     ]
     parts = [{"part_id": part_id, **values} for each in texts.values() for part_id, values in each.parts.items()]
-    with connection.cursor() as cursor:
-        cursor.execute(SQL["fill_messages"], [json.dumps(messages), row.pk])
-        if cursor.rowcount != len(messages):
-            raise NotTheSame(f"Cold block {row.pk} holds messages whose rows do not name it.")
-        cursor.execute(SQL["fill_parts"], [json.dumps(parts)])
+    if execute(SQL["fill_messages"], [json.dumps(messages), row.pk]) != len(messages):
+        raise NotTheSame(f"Cold block {row.pk} holds messages whose rows do not name it.")
+    execute(SQL["fill_parts"], [json.dumps(parts)])
     _require_same(before)
     row.delete()
     Conversation.objects.filter(pk=conversation_id).update(cold_messages=F("cold_messages") - len(messages))

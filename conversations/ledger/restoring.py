@@ -14,7 +14,7 @@ from conversations.content.lossless_values import as_json, split, storable
 from conversations.errors import Conflict
 from conversations.ledger.types import Line
 from conversations.models import Conversation, FileReference, HeadMove, JournalEntry, LargeFile, Message, Project
-from conversations.sql import load, rows
+from conversations.sql import execute, load
 from conversations.store.part_rows import part_row_of
 from conversations.types import PART_COLUMNS, NewPart, PartType
 
@@ -86,8 +86,8 @@ class Restored:
         self._write("insert_summaries", lines)
         for line in lines:
             values = {name: line[name] for name in ("summary_id", "source_seqs", "source_ids")}
-            _execute("insert_source_messages", {**self._ids, **values})
-            _execute("insert_source_summaries", values)
+            execute(SQL["insert_source_messages"], {**self._ids, **values})
+            execute(SQL["insert_source_summaries"], values)
 
     def file(self, line: Line, *, storage_uri: str) -> None:
         """Write the row of a file whose bytes have this path."""
@@ -142,15 +142,7 @@ class Restored:
         return {"conversation_id": self.conversation_id, "session_id": self.session_id, "audit_id": self.audit_id}
 
     def _write(self, name: str, given: Iterable[Mapping[str, Any]]) -> None:
-        _execute(name, {**self._ids, "rows": as_json([dict(row) for row in given])})
-
-
-def _execute(name: str, values: Mapping[str, Any]) -> None:
-    """Run an INSERT with server-side parameters.
-
-    With Django's cursor, the statement would contain megabytes of values, and the driver caches recent statements.
-    """
-    rows(f"WITH written AS ({SQL[name]} RETURNING 1) SELECT count(*) FROM written", values)
+        execute(SQL[name], {**self._ids, "rows": as_json([dict(row) for row in given])})
 
 
 def message_row(line: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS
 from conversations.errors import Conflict, NotFound
 from conversations.models import ContextItem, Conversation, Summary, SummaryParent
-from conversations.sql import load, rows
+from conversations.sql import execute, load, rows
 from conversations.store.paths import active_path
 from conversations.types import ContextItemType, SummaryRecord
 
@@ -121,8 +120,7 @@ def context_difference(conversation_id: int, *, cost_of: CostOf) -> ContextChang
 
 def fill_context(conversation_id: int, *, cost_of: CostOf) -> None:
     """Write the context of a conversation that has none yet."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SQL["derived"] + "\n" + _SQL["fill"], _values(conversation_id, cost_of))
+    execute(_SQL["derived"] + "\n" + _SQL["fill"], _values(conversation_id, cost_of))
 
 
 def _values(conversation_id: int, cost_of: CostOf) -> dict[str, Any]:

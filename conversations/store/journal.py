@@ -22,7 +22,7 @@ from conversations.content.hashing import journal_text
 from conversations.content.lossless_values import MOST_LEVELS, is_deeper, is_name, is_storable, require_names
 from conversations.errors import Conflict, Invalid, NotFound
 from conversations.scope import Scoped
-from conversations.sql import load, rows
+from conversations.sql import execute, load, rows
 from conversations.store.pages import MOST_PAGE_BYTES, Page
 
 _SQL, _FILES = load("conversations/journal/pages.sql"), load("conversations/journal/files.sql")
@@ -226,7 +226,7 @@ def _version_from(where: Mapping[str, Any], *, until: int) -> str:
         version = f"{name}#{count}"
         known = _hashes({**where, "subpath": version}, after=0, limit=until)
         if not known and not _hashes({**where, "subpath": version}, after=0, limit=1):
-            rows(_FILES["copy_entries"], {**where, "to": version, "until": until})
+            execute(_FILES["copy_entries"], {**where, "to": version, "until": until})
             return version
         if known == begin:
             return version

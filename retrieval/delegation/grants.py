@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from pydantic import TypeAdapter
@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from conversations.content.lossless_values import storable
 from conversations.errors import Forbidden, LcmError, NotFound
 from conversations.scope import Scoped
-from conversations.sql import load
+from conversations.sql import execute, load
 from conversations.store.pages import newest_first
 from retrieval.delegation.types import LEAST_ROOM, GrantExceeded, GrantExpired, GrantRecord, GrantRevoked, GrantState
 from retrieval.models import Grant
@@ -122,8 +122,7 @@ class Grants(Scoped):
 
     def count_refusal(self, *, grant_id: str, refusal: LcmError) -> LcmError:
         """Count a refusal on the grant, by error code, and return the refusal."""
-        with connection.cursor() as cursor:
-            cursor.execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
+        execute(_SQL["count_refusal"], {"code": refusal.code, "grant_id": storable(grant_id)})
         return refusal
 
     def _require(self, grant: GrantRecord) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
@@ -118,7 +118,7 @@ class ItemLease(Lease[MapItem]):
             MapRun.objects.select_for_update(no_key=True).only("run_id").get(pk=self.row.run_id)
             yield
             if usage != NO_USAGE:
-                sql_update("count_spending", run_id=self.row.run_id, **vars(usage))
+                sql.execute(STATEMENTS["count_spending"], {"run_id": self.row.run_id, **vars(usage)})
 
 
 def _added(usage: Usage) -> dict[str, Any]:
@@ -224,12 +224,6 @@ def resume_run(run_id: str, *, actor: str) -> None:
         return
     state = MapState.QUEUED if run.started_at is None else MapState.RUNNING
     MapRun.objects.filter(pk=run_id).update(state=state, pause_reason=PauseReason.NONE)
-    sql_update("end_backoff", run_id=run_id)
+    sql.execute(STATEMENTS["end_backoff"], {"run_id": run_id})
     record_event(run, MapEventKind.RESUMED, actor=actor, details={"from": run.pause_reason})
     wake_workers()
-
-
-def sql_update(name: str, **values: Any) -> None:
-    """Run a statement of `map/statements.sql` that changes rows."""
-    with connection.cursor() as cursor:
-        cursor.execute(STATEMENTS[name], values)

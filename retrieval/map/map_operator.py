@@ -18,7 +18,7 @@ from conversations.store.withheld import is_quarantined
 from conversations.work.queue import WorkState
 from retrieval.map.event_log import record_event
 from retrieval.map.item_call import chosen_model
-from retrieval.map.item_queue import OPEN_STATES, STATEMENTS, pause_run, resume_run, sql_update, wake_workers
+from retrieval.map.item_queue import OPEN_STATES, STATEMENTS, pause_run, resume_run, wake_workers
 from retrieval.map.models import MapItem, MapRun
 from retrieval.map.submission import MOST_BUDGET_TOKENS, MapSubmission
 from retrieval.map.types import (
@@ -182,7 +182,7 @@ class MapOperator(Scoped):
         if run.state in (MapState.COMPLETED, MapState.FAILED):
             raise _is_over(run)
         if run.state != MapState.CANCELLED:
-            sql_update("end_open_items", run_id=run_id)
+            sql.execute(STATEMENTS["end_open_items"], {"run_id": run_id})
             MapRun.objects.filter(pk=run_id).update(
                 state=MapState.CANCELLED, pause_reason=PauseReason.NONE, finished_at=Now()
             )
@@ -199,12 +199,12 @@ class MapOperator(Scoped):
         run = self._held(run_id)
         if run.state == MapState.CANCELLED:
             raise _is_over(run)
-        requeued = sql.rows(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
+        requeued = sql.execute(STATEMENTS["requeue_failed_items"], {"run_id": run_id})
         if not requeued:
             raise Conflict(f"No item of {run_id} has failed, so there is nothing to retry.", code="nothing_failed")
         if run.state in _ENDED:
             MapRun.objects.filter(pk=run_id).update(state=MapState.RUNNING, finished_at=None)
-        record_event(run, MapEventKind.RETRIED, actor=self.scope.actor, details={"items": len(requeued)})
+        record_event(run, MapEventKind.RETRIED, actor=self.scope.actor, details={"items": requeued})
         if run.kind == MapKind.LLM:
             wake_workers()
         return self.get_run(run_id=run_id)

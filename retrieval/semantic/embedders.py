@@ -26,7 +26,7 @@ from compaction.llm.embeddings import (
 from compaction.llm.guards import Guard
 from compaction.llm.types import Misconfigured, ModelFailed
 from conversations.errors import Invalid, NotFound, Unavailable
-from conversations.sql import load, rows
+from conversations.sql import execute, load, rows
 from conversations.work import queue
 from conversations.work.queue import WorkState
 from retrieval.semantic.models import Embedder
@@ -93,7 +93,7 @@ class Embedders:
             # Failed conversations are tried again.
             embedder.conversations.filter(state=WorkState.FAILED).update(state=WorkState.QUEUED, attempts=0)
             VectorTable.of(embedder).try_again()
-            rows(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
+            execute(PROGRESS["queue_conversations"], {"embedder_id": embedder.pk})
         wake_workers()
         return self.status()
 

@@ -20,7 +20,7 @@ from compaction.llm.configuration import ModelsPolicy
 from compaction.llm.embeddings import MOST_TEXTS, EmbedderPolicy, EmbeddingClient
 from compaction.llm.protocols import LONGEST_RETRY_AFTER_SECONDS
 from compaction.llm.types import BadAnswer, ContextLength, Denied, ModelFailed, Refused
-from conversations.sql import array, rows, texts
+from conversations.sql import array, execute, rows, texts
 from conversations.work.queue import Lease, LeaseLost, WorkQueue, no_wake_up
 from retrieval.semantic.embedders import PROBE, PROGRESS, Embedders, passages_client, wake_workers
 from retrieval.semantic.message_passages import passages_of
@@ -66,7 +66,7 @@ class EmbeddingWorker:
             return
         queue_of(self._embedders.at_work()).limit_waits()
         for embedder_id in self._embedders.at_work().values_list("pk", flat=True):
-            rows(PROGRESS["queue_conversations"], {"embedder_id": embedder_id})
+            execute(PROGRESS["queue_conversations"], {"embedder_id": embedder_id})
         self.work()
 
     def work(self) -> None:
@@ -171,7 +171,7 @@ class ConversationEmbedding:
                 "passages": stored,
                 "refused": self._set_aside(refused) if refused else 0,
             }
-            if not rows(PROGRESS["advance"], values):
+            if not execute(PROGRESS["advance"], values):
                 raise LeaseLost(f"Conversation {self.lease.row.conversation_id} is embedded by another worker.")
 
     def _set_aside(self, refused: Sequence[Refusal]) -> int:
@@ -182,7 +182,7 @@ class ConversationEmbedding:
             "passages": array(passage.number for passage, _ in refused),
             "reasons": texts(reason for _, reason in refused),
         }
-        return len(rows(PROGRESS["set_aside"], values))
+        return execute(PROGRESS["set_aside"], values)
 
     def _vectors(
         self, passages: Sequence[tuple[StoredPassage, str]], *, is_last: bool

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from django.db import DatabaseError, OperationalError, connection
 
 from conversations.errors import Conflict
-from conversations.sql import array, load, rows, texts
+from conversations.sql import array, execute, load, rows, texts
 from retrieval.semantic.message_passages import MOST_CHARACTERS, Passage
 from retrieval.semantic.models import Embedder
 from retrieval.semantic.types import IndexState
@@ -149,14 +149,14 @@ class VectorTable:
             "ends": array(each.place.end for each in kept),
             "embeddings": texts(as_text(each.vector) for each in kept),
         }
-        return len(rows(self._sql("store_vectors"), values)) if kept else 0
+        return execute(self._sql("store_vectors"), values) if kept else 0
 
     def try_again(self) -> None:
         """Queue messages with refused passages, so that they are embedded again.
 
         Call it inside a transaction.
         """
-        rows(self._sql("try_again"), {"embedder_id": self.embedder_id})
+        execute(self._sql("try_again"), {"embedder_id": self.embedder_id})
 
     def _sql(self, name: str) -> str:
         parts: Mapping[str, Any] = {

@@ -58,7 +58,6 @@ UPDATE conversations c
 SET moves = moved.moves, inactive = lcm_inactive(c.conversation_id, c.next_seq, moved.moves)
 FROM (SELECT max(m.number) AS moves FROM head_moves m WHERE m.conversation_id = %(id)s) AS moved
 WHERE c.conversation_id = %(id)s
-RETURNING c.moves
 
 -- name: count_context
 -- Recounts the messages and tokens of the active context.
@@ -69,7 +68,6 @@ FROM (
     FROM context_items WHERE conversation_id = %(id)s
 ) AS shown
 WHERE c.conversation_id = %(id)s
-RETURNING c.active_messages
 
 -- name: messages_on_path
 -- A page of the messages on the path to a seq.

@@ -22,7 +22,6 @@ WITH copied AS (
 UPDATE conversations SET journal_size = journal_size + (SELECT count(*) FROM copied),
                          updated_at = greatest(updated_at, clock_timestamp())
 WHERE conversation_id = %(id)s
-RETURNING journal_size
 
 -- name: newest_file
 -- The newest version of the session's own file or, if there is none, the file appended to last.

@@ -78,7 +78,6 @@ UPDATE map_items SET state = 'queued', run_after = statement_timestamp(), leased
                      attempts = 0, refused_answers = 0, faults = 0, last_error = '', error_kind = NULL,
                      validation_errors = '', fence = fence + 1
 WHERE run_id = %(run_id)s AND state = 'failed'
-RETURNING position
 
 -- name: end_backoff
 -- End the backoff of a run's items, because their model answers again.

@@ -16,7 +16,6 @@ SET state = 'queued', run_after = statement_timestamp(), finished_at = NULL, att
 FROM conversations c
 WHERE e.embedder_id = %(embedder_id)s AND e.state = 'done'
   AND c.conversation_id = e.conversation_id AND e.upto_seq < c.next_seq - 1
-RETURNING e.job_id
 
 -- name: advance
 -- Record that a range of a conversation is embedded, unless the lease is lost or a part of the range must be embedded
@@ -25,15 +24,13 @@ UPDATE embedded_conversations
 SET upto_seq = %(upto)s, passages = passages + %(passages)s, passages_refused = passages_refused + %(refused)s,
     attempts = 0, last_error = ''
 WHERE job_id = %(job_id)s AND fence = %(fence)s AND state = 'leased' AND upto_seq = %(after)s
-RETURNING job_id
 
 -- name: set_aside
--- Store the passages for which the embedder makes no vector. Returns those that were not stored before.
+-- Store the passages for which the embedder makes no vector, unless they are stored already.
 INSERT INTO refused_passages (embedder_id, message_id, passage, reason)
 SELECT %(embedder_id)s, given.message_id, given.passage, given.reason
 FROM unnest(%(messages)s::bigint[], %(passages)s::integer[], %(reasons)s::text[]) AS given(message_id, passage, reason)
 ON CONFLICT DO NOTHING
-RETURNING refusal_id
 
 -- name: is_complete
 -- Whether an embedder has embedded at least 99 percent of the messages: some are always new. Messages of conversations

@@ -77,7 +77,6 @@ SET upto_seq = least(e.upto_seq, again.seq - 1), passages = greatest(0, e.passag
     fence = CASE WHEN e.state = 'leased' THEN e.fence + 1 ELSE e.fence END,
     leased_until = CASE WHEN e.state = 'leased' THEN statement_timestamp() ELSE e.leased_until END
 FROM again WHERE e.conversation_id = again.conversation_id AND e.embedder_id = %(embedder_id)s
-RETURNING e.job_id
 
 -- name: is_open
 -- A condition: a message may be embedded. Calls of LCM's own tools, and their results, are found by words alone.
@@ -108,4 +107,3 @@ FROM unnest(%(messages)s::bigint[], %(passages)s::integer[], %(starts)s::integer
      conversations c
 WHERE c.conversation_id = %(conversation_id)s
 ON CONFLICT DO NOTHING
-RETURNING message_id
