@@ -23,13 +23,13 @@ UNLIMITED = 2**30
 _SQL = load("retrieval/expand.sql")
 
 
-def opening(statement: str, *, roots: str, own_links: str = "") -> str:
-    """Complete a statement that reads a window of the entries below these roots."""
-    return statement.format(opened=_SQL["opened"].format(roots=roots, own_links=own_links))
+def below_roots(roots: str, *, own_links: str = "", raw: str = "", messages: str = "linked") -> str:
+    """The statement that reads a window of the entries below these roots."""
+    return _SQL["below"].format(roots=roots, own_links=own_links, raw=raw, messages=messages)
 
 
-_BELOW_SUMMARY = opening(_SQL["below_summary"], roots=_SQL["root_summary"])
-_BELOW_RANGE = opening(_SQL["below_range"], roots=_SQL["roots_of_range"])
+_BELOW_SUMMARY = below_roots(_SQL["root_summary"])
+_BELOW_RANGE = below_roots(_SQL["roots_of_range"], raw=_SQL["raw_of_range"], messages="near")
 
 
 class Key(NamedTuple):
@@ -79,7 +79,7 @@ class Outline:
 
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
         """Read the summaries, and the first `most` messages, that begin in a window."""
-        values = {**self.values, "from": begin, "upto": upto, "most": most}
+        values = {**self.values, "first": self.first_seq, "from": begin, "upto": upto, "most": most}
         return sorted(Entry(*row) for row in rows(self.statement, values, binary=True))
 
     def entries(self, *, start: Key, cap: int) -> Iterator[Entry]:
@@ -122,7 +122,7 @@ class Outline:
 def below(root: Summary, *, depth: int, include_messages: bool) -> Outline:
     """The outline of `depth` levels (-1: all) below a summary."""
     values = {
-        "root": root.summary_id,
+        "of": root.summary_id,
         "conversation_id": root.conversation_id,
         "depth": _levels(depth),
         "include_messages": include_messages,
@@ -141,7 +141,6 @@ def within(
         "as_of": as_of,
         "depth": _levels(depth),
         "include_messages": include_messages,
-        "first": stretch.from_seq,
     }
     return _of_range(stretch, shown, _BELOW_RANGE, values, is_shallow=depth == 1)
 

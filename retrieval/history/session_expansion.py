@@ -16,13 +16,13 @@ from conversations.sql import load, rows, snapshot, texts
 from conversations.store.cursors import read_cursor, write_cursor
 from retrieval.expansion.expand import BEGINNING, MORE, page_cap
 from retrieval.expansion.expanded_items import Filling, Position, items_of
-from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, opening
+from retrieval.expansion.outline import UNLIMITED, Entry, Key, Outline, below_roots
 from retrieval.history.types import HistoryItem, SessionExpansion
 from retrieval.reader import Reader
 from retrieval.types import ExpandedItem, ItemKind
 
 _SQL = load("retrieval/history/expansion.sql")
-_BELOW_SESSION = opening(_SQL["below_session"], roots=_SQL["roots_of_session"], own_links=_SQL["messages_of_session"])
+_BELOW_SESSION = below_roots(_SQL["roots_of_session"], own_links=_SQL["messages_of_session"])
 _KINDS = tuple(HistoryKind)
 _MISMATCH = "This is not a cursor that expand_session gave for the same arguments, or it was changed"
 
@@ -147,7 +147,7 @@ def _entries(
 def _outline(session: Node, *, depth: int, include_messages: bool) -> Outline:
     """The outline of the items below a session summary."""
     values = {
-        "session": session.summary_id,
+        "of": session.summary_id,
         "conversation_id": session.conversation_id,
         "depth": depth,
         "include_messages": include_messages,

@@ -5,9 +5,11 @@
 -- Summaries are looked up one by one (LATERAL with OFFSET 0), because a join may read a whole history. The subquery around
 -- `include_messages` allows one plan for both values.
 
--- name: opened
--- A template: the entries of a window below the `roots`, which are summaries with their levels. `own_links` are further
--- links to messages, if a root has others than those of a summary.
+-- name: below
+-- A template: the entries below the `roots` (summaries with their levels) that begin in a window of seqs: all summaries,
+-- and the first of the `messages` up to a limit. `own_links` are further links to messages, if a root has others than
+-- those of a summary; `raw` are further queries for messages. A summary that begins before `first`, the beginning of a
+-- range, is sorted to it. Entries that are below no other entry are sources of `of`.
 WITH RECURSIVE reach(summary_id, level) AS (
     {roots}
     UNION
@@ -36,32 +38,29 @@ WITH RECURSIVE reach(summary_id, level) AS (
     ORDER BY m.seq, links.level
     LIMIT %(most)s
 )
+{raw}
+SELECT greatest(s.first_seq, %(first)s), -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
+       coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
+                 WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
+                 ORDER BY p.summary_id LIMIT 1), %(of)s::text)
+FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
+WHERE nodes.level > 0 AND greatest(s.first_seq, %(first)s) BETWEEN %(from)s AND %(upto)s
+UNION ALL
+SELECT seq, 1, '', message_id, token_count, level, of FROM {messages}
 
 -- name: root_summary
--- The one root of `below_summary`.
-SELECT %(root)s, 0
-
--- name: below_summary
--- The entries below a summary that begin in a window of seqs: all summaries, and the first messages up to a limit.
-{opened}
-SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
-       (SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
-        WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1 ORDER BY p.summary_id LIMIT 1)
-FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
-WHERE nodes.level > 0 AND s.first_seq BETWEEN %(from)s AND %(upto)s
-UNION ALL
-SELECT seq, 1, '', message_id, token_count, level, of FROM linked
+-- The one root, if a summary is expanded.
+SELECT %(of)s::text, 0
 
 -- name: roots_of_range
--- The roots of `below_range`: the summaries in the context of the range.
+-- The roots, if a range is expanded as of a moment: the summaries in the context of the range.
 SELECT s.summary_id, 1 FROM summaries s
 WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
 
--- name: below_range
--- The same for a range as of a moment: it reads below several summaries at once, and the messages that were raw then.
--- `kept` has the summaries on the path of that moment, or is null for all, and `off` the seqs that are not on it.
--- A summary that begins before the range is sorted to the beginning of the range.
-{opened}, then_raw AS (
+-- name: raw_of_range
+-- The messages of a range that were raw at that moment, and the first of these and of the linked ones. `kept` has the
+-- summaries on the path of that moment, or is null for all, and `off` the seqs that are not on it.
+, then_raw AS (
     -- Candidates: what is raw now, and what was compacted since.
     SELECT message_id FROM context_items
     WHERE conversation_id = %(conversation_id)s AND ordinal BETWEEN %(from)s AND %(upto)s
@@ -74,7 +73,7 @@ WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >
     SELECT message_id FROM messages
     WHERE %(kept)s::text[] IS NOT NULL AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from)s AND %(upto)s
 ), raw AS (
-    SELECT m.message_id, m.seq, m.token_count, 1 AS level, %(of)s AS of
+    SELECT m.message_id, m.seq, m.token_count, 1 AS level, %(of)s::text AS of
     FROM then_raw JOIN messages m ON m.message_id = then_raw.message_id
     WHERE %(include_messages)s AND m.seq BETWEEN %(from)s AND %(upto)s AND NOT %(off)s::int8multirange @> m.seq
       AND NOT EXISTS (
@@ -86,14 +85,6 @@ WHERE s.summary_id = ANY(%(roots)s) AND s.first_seq <= %(upto)s AND s.last_seq >
 ), near AS (
     SELECT * FROM (SELECT * FROM linked UNION ALL SELECT * FROM raw) AS both_kinds ORDER BY seq LIMIT %(most)s
 )
-SELECT greatest(s.first_seq, %(first)s), -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
-       coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
-                 WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
-                 ORDER BY p.summary_id LIMIT 1), %(of)s)
-FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
-WHERE greatest(s.first_seq, %(first)s) BETWEEN %(from)s AND %(upto)s
-UNION ALL
-SELECT seq, 1, '', message_id, token_count, level, of FROM near
 
 -- name: messages_of_range
 -- The messages of a range, whether summarized or not.

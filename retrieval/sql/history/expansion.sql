@@ -28,30 +28,18 @@ SELECT summary_id, depth, content, created_at, conversation_id, erased_by_id IS 
 FROM session_summaries WHERE summary_id = ANY((SELECT %s)::text[])
 
 -- name: roots_of_session
--- The summaries that were in the context of a session's conversation when its summary was made.
+-- The roots of `below` in `expand.sql`: the summaries that were in the context of a session's conversation when its
+-- summary was made.
 SELECT s.summary_id, 1
 FROM session_summary_memories k, LATERAL (SELECT * FROM summaries WHERE summary_id = k.memory_summary_id OFFSET 0) s
-WHERE k.summary_id = %(session)s AND k.memory_summary_id IS NOT NULL
+WHERE k.summary_id = %(of)s AND k.memory_summary_id IS NOT NULL
   AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
 
 -- name: messages_of_session
--- The messages that were in that context.
+-- Its `own_links`: the messages that were in that context.
 UNION ALL
-SELECT %(session)s, 0, ARRAY(
+SELECT %(of)s::text, 0, ARRAY(
     SELECT k.message_id FROM session_summary_memories k
-    WHERE k.summary_id = %(session)s AND k.message_id >= (SELECT message_id FROM edge)
+    WHERE k.summary_id = %(of)s AND k.message_id >= (SELECT message_id FROM edge)
     ORDER BY k.message_id LIMIT %(most)s
 )
-
--- name: below_session
--- The items below a session summary that begin in a window of seqs: its sources, and what is below them. `opened` is in
--- `expand.sql`.
-{opened}
-SELECT s.first_seq, -s.depth, s.summary_id, NULL::bigint, s.token_count, nodes.level,
-       coalesce((SELECT p.summary_id FROM summary_parents p JOIN nodes n ON n.summary_id = p.summary_id
-                 WHERE p.parent_summary_id = s.summary_id AND n.level = nodes.level - 1
-                 ORDER BY p.summary_id LIMIT 1), %(session)s)
-FROM nodes, LATERAL (SELECT * FROM summaries WHERE summary_id = nodes.summary_id OFFSET 0) s
-WHERE s.first_seq BETWEEN %(from)s AND %(upto)s
-UNION ALL
-SELECT seq, 1, '', message_id, token_count, level, of FROM linked
