@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from compaction.rendering import ERASED, render_summary
 from conversations.fast.records import record
+from conversations.formats.foreign_rows import is_bookkeeping
 from conversations.policy import StorePolicy
 from conversations.sql import load, rows, texts
 from conversations.store.read import messages_of
@@ -59,7 +60,7 @@ def read_items(selected: Sequence[Candidate]) -> tuple[AssembledItem, ...]:
 
 def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> AssembledItem:
     is_erased = message.erased_by_id is not None
-    parts = [_shown_part(part, most) for part in message.parts if not _is_note(part)]
+    parts = [_shown_part(part, most) for part in message.parts if not is_bookkeeping(part)]
     # An erased message stays in its position, with a placeholder as its text.
     text = ERASED if is_erased else message.content
     if candidate.passage is not None:
@@ -83,7 +84,7 @@ def _shown_message(candidate: Candidate, message: MessageRecord, most: int) -> A
 
 def can_be_cut(message: MessageRecord) -> bool:
     """Whether a message consists only of its content, so that it can be cut."""
-    parts = [part for part in message.parts if not _is_note(part)]
+    parts = [part for part in message.parts if not is_bookkeeping(part)]
     is_text = all(
         part.text_content == message.content
         if part.part_type is PartType.TEXT
@@ -102,11 +103,6 @@ def in_part(message: MessageRecord, begin: int, end: int) -> str:
     return (
         f"[{message.id}, message {message.seq}, {where}; describe {message.id} opens it]\n{message.content[begin:end]}"
     )
-
-
-def _is_note(part: PartRecord) -> bool:
-    """Whether compaction added this part to the message."""
-    return part.part_type is PartType.COMPACTION and bool(part.is_synthetic and part.is_ignored)
 
 
 def _shown_part(part: PartRecord, most: int) -> PartRecord:

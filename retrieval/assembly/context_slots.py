@@ -37,7 +37,8 @@ END = 2**63 - 1
 
 _SQL = load("retrieval/assembly.sql")
 WITHHELD = _SQL["withheld"].format(withheld_items=load("compaction/quarantines.sql")["withheld_items"])
-_STORED = _SQL["stored_context"].format(roles_and_parts=_SQL["roles_and_parts"])
+ABOVE = load("retrieval/search/matches.sql")["above"]
+_STORED = _SQL["stored_context"].format(above=ABOVE, roles_and_parts=_SQL["roles_and_parts"])
 _NOTHING: Sequence[Sequence[Any]] = ((),) * 6
 
 

@@ -22,7 +22,7 @@ from conversations.sql import array, load, rows
 from conversations.store.paths import WHOLE, Path, kept_summaries
 from conversations.types import Counters
 from retrieval.assembly.assembled_items import read_summaries
-from retrieval.assembly.context_slots import WITHHELD, SlotPage, messages_around, page_in
+from retrieval.assembly.context_slots import ABOVE, WITHHELD, SlotPage, messages_around, page_in
 from retrieval.assembly.selection import Candidate, by_ordinal
 from retrieval.assembly.types import Moment
 
@@ -99,7 +99,9 @@ def past_context(conversation: Conversation, *, as_of: int | str | datetime, sou
     values |= path.values
     # A given time is not read back from PostgreSQL, which could return a time that Python cannot represent.
     time_found = "time" if given_time is None else "NULL::timestamptz"
-    statement = _SQL["past_context"].format(moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"])
+    statement = _SQL["past_context"].format(
+        above=ABOVE, moment=_SQL[kind], time=time_found, roles_and_parts=_SQL["roles_and_parts"]
+    )
     if conversation.quarantined:
         statement = f"{statement} UNION ALL SELECT withheld.*, NULL FROM ({WITHHELD}) AS withheld"
     found = rows(statement, values)

@@ -144,7 +144,7 @@ def covering(stretch: Range, path: Path, *, as_of: datetime | str = NOW) -> list
     """The summaries on a path that cover the range, each with its messages in range."""
     if not stretch.message_count:
         return []
-    found = rows(STATEMENTS["covering"], {**stretch.values, **path.values, "as_of": as_of})
+    found = rows(STATEMENTS["covering"], {**stretch.values, **path.values, "time": as_of})
     return [(outline(row[:-1]), row[-1]) for row in found]
 
 

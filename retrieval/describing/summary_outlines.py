@@ -19,8 +19,11 @@ R = TypeVar("R")
 MOST_IN_MANIFEST = 50
 
 _SQL = load("retrieval/describe.sql")
-# The SQL fragment `outline` replaces `{outline}` in the other statements.
-STATEMENTS = {name: statement.replace("{outline}", _SQL["outline"]) for name, statement in _SQL.items()}
+# The SQL fragments `outline` and `active_then` replace these names in the other statements.
+STATEMENTS = {
+    name: statement.replace("{outline}", _SQL["outline"]).replace("{active_then}", _SQL["active_then"])
+    for name, statement in _SQL.items()
+}
 # Fields without a column, which are derived from the level.
 _OF_THE_LEVEL = ("confidence", "confidence_reason")
 _OUTLINE = TypeAdapter(SummaryOutline)

@@ -165,7 +165,7 @@ class WindowReader(Reader):
                 "least": least,
                 "bundle_width": least * BUNDLED_PARTS,
             }
-            seen = _SQL["active_now" if time is None else "active_then"]
+            seen = _SQL["active_now"] if time is None else STATEMENTS["active_then"]
             is_single = _SQL["is_single"].format(seen=seen)
             summaries = _SQL["summaries"].format(seen=seen, among=f"AND ({is_single})" if least > 1 else "")
             bundles = rows(_SQL["bundles"].format(is_single=is_single), values) if least > 1 else []

@@ -19,13 +19,12 @@ from retrieval.search.filters import all_of
 from retrieval.search.prepare import lexed_terms
 from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
 from retrieval.search.query.parser import ParsedQuery, parse
+from retrieval.search.relevance.ranking import A_HANDFUL
 from retrieval.search.request import param_error
 from retrieval.search.snippets import Needles, snippet
 
 # The maximum number of matches on all pages together.
 MOST_RANKED = 1000
-# If fewer texts than this contain all words, texts with any of the words are returned, too.
-A_HANDFUL = 5
 
 _SQL = load("retrieval/history/search.sql")
 _KINDS = tuple(HistoryKind)

@@ -10,11 +10,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import IO, Any
 
 from django.db import transaction
 
+from conversations.ledger.lines import as_text
 from conversations.models.columns import record_of
 from conversations.scope import Scoped
 from retrieval.map.models import MapEvent, MapRun
@@ -66,7 +67,7 @@ def record_event(
 
 def event_hash(event: Mapping[str, Any]) -> str:
     """Compute the hash of an exported event, like the database trigger."""
-    at = _hashed_time(datetime.fromisoformat(event["at"]))
+    at = as_text(datetime.fromisoformat(event["at"]))
     place = "" if event["position"] is None else str(event["position"])
     previous, *hashes = (bytes.fromhex(event[name]) for name in ("previous_hash", "input_hash", "output_hash"))
     lines = (event["run_id"], str(event["seq"]), at, event["actor"], event["event"], place, *(h.hex() for h in hashes))
@@ -120,11 +121,7 @@ def _record(event: MapEvent) -> MapEventRecord:
 
 def _line(event: MapEvent) -> dict[str, Any]:
     """The event as a JSON object, with the time in the format of the hashed text."""
-    return {**vars(_record(event)), "at": _hashed_time(event.at)}
-
-
-def _hashed_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {**vars(_record(event)), "at": as_text(event.at)}
 
 
 @dataclass

@@ -53,6 +53,7 @@ _SHOWN = {
     each.kind: _SQL[f"shown_{each.name}"].format(seq=each.seq, tokens=each.tokens, text=each.text)
     for each in SEARCHABLES
 }
+_COVERING = _SQL["covering_summaries"].format(above=_SQL["above"])
 # The columns of the statements in _SHOWN.
 _COLUMNS = (
     "id", "conversation_id", "session_id", "first_seq", "last_seq", "created_at", "token_count", "content",
@@ -210,7 +211,7 @@ def matches(found: Sequence[FoundRow], needles: Needles) -> tuple[Match, ...]:
     statement = " UNION ALL ".join(f"({text})" for kind, text in _SHOWN.items() if kind in present)
     shown = {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in rows(statement, values)}
     hidden = [id for id, row in shown.items() if id.isdigit() and not row["active"] and row["covered_by"] is None]
-    covering = dict(rows(_SQL["covering_summaries"], {"messages": array(hidden)})) if hidden else {}
+    covering = dict(rows(_COVERING, {"sought": array(hidden)})) if hidden else {}
     for id, summary_id in covering.items():
         shown[id]["covered_by"] = summary_id
     affected = {row["conversation_id"] for row in shown.values() if row.pop("has_quarantines")}

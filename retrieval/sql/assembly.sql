@@ -1,6 +1,6 @@
 -- The statements that read a context. A context may have a thousand items, so a row holds arrays. Its columns: the kind
 -- of the row, ordinals, tokens, message ids, texts (mostly summary ids), last seqs, and whether each message is
--- recalled, that is, not in the context itself.
+-- recalled, that is, not in the context itself. The fragment `above` is in `search/matches.sql`.
 
 -- name: stored_context
 -- A page of the present context, the mandatory messages before it, and the messages that match the query.
@@ -8,14 +8,7 @@
 -- `before` has the system messages and the newest question: a user's message with only tool results is not a question.
 -- A summary's last seq is a subquery, because for a join the planner may scan all summaries. The ordinal of a raw
 -- message is its seq.
-WITH RECURSIVE above AS (
-    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
-    UNION
-    SELECT above.message_id, derived.summary_id
-    FROM above, LATERAL (
-        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
-    ) AS derived
-), newest AS MATERIALIZED (
+WITH RECURSIVE {above}, newest AS MATERIALIZED (
     SELECT ordinal, token_count, message_id, summary_id,
            sum(token_count) OVER newest_first - token_count AS newer_tokens
     FROM context_items
@@ -134,14 +127,7 @@ FROM named
 -- `moment` is a seq or a time. A summary whose range ends after the moment's last message did not exist yet, whatever
 -- its creation time. If the head was moved, only the path to the head of that moment counts: `off` lists the seqs that
 -- are not on this path, `kept` the summaries that are.
-WITH RECURSIVE above AS (
-    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
-    UNION
-    SELECT above.message_id, derived.summary_id
-    FROM above, LATERAL (
-        SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0
-    ) AS derived
-), moment AS MATERIALIZED (
+WITH RECURSIVE {above}, moment AS MATERIALIZED (
     {moment}
 ), there AS MATERIALIZED (
     SELECT s.summary_id, s.first_seq, s.last_seq, s.supersedes_id

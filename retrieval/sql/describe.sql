@@ -119,24 +119,27 @@ SELECT c.conversation_id,
        (SELECT count(*) FROM summaries s WHERE s.conversation_id = c.conversation_id)
 FROM unnest(%s::bigint[]) AS c(conversation_id)
 
+-- name: active_then
+-- A condition: the summary was in the active context at that time. `kept` has the summaries on the path of that time,
+-- or is null for all.
+(%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s)) AND NOT EXISTS (
+    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
+    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
+      AND (%(kept)s::text[] IS NULL OR d.summary_id = ANY(%(kept)s))
+) AND NOT EXISTS (
+    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
+      AND (%(kept)s::text[] IS NULL OR later.summary_id = ANY(%(kept)s))
+)
+
 -- name: covering
 -- The summaries that cover a range as of a moment, each with the number of messages of the range that it contains.
--- `kept` has the summaries on the path of that moment, or is null for all.
 -- Messages are counted only for a summary that extends beyond the range; if it contains none of the range, it is left
 -- out.
 WITH RECURSIVE shown AS MATERIALIZED (
     SELECT s.summary_id, s.first_seq < %(from)s OR s.last_seq > %(upto)s AS is_wider
     FROM summaries s
     WHERE s.conversation_id = %(conversation_id)s AND s.first_seq <= %(upto)s AND s.last_seq >= %(from)s
-      AND s.created_at <= %(as_of)s AND (%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s))
-      AND NOT EXISTS (
-          SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-          WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(as_of)s
-            AND (%(kept)s::text[] IS NULL OR d.summary_id = ANY(%(kept)s))
-      ) AND NOT EXISTS (
-          SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(as_of)s
-            AND (%(kept)s::text[] IS NULL OR later.summary_id = ANY(%(kept)s))
-      )
+      AND s.created_at <= %(time)s AND {active_then}
 ), below AS (
     SELECT summary_id AS root, summary_id FROM shown WHERE is_wider
     UNION

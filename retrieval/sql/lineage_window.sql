@@ -31,18 +31,6 @@ s.summary_id IN (
     SELECT c.summary_id FROM context_items c WHERE c.conversation_id = %(conversation_id)s AND c.item_type = 'summary'
 )
 
--- name: active_then
--- A condition: the summary was in the active context at that time. `kept` has the summaries on the path of that time,
--- or is null for all.
-(%(kept)s::text[] IS NULL OR s.summary_id = ANY(%(kept)s)) AND NOT EXISTS (
-    SELECT FROM summary_parents p JOIN summaries d ON d.summary_id = p.summary_id
-    WHERE p.parent_summary_id = s.summary_id AND d.created_at <= %(time)s
-      AND (%(kept)s::text[] IS NULL OR d.summary_id = ANY(%(kept)s))
-) AND NOT EXISTS (
-    SELECT FROM summaries later WHERE later.supersedes_id = s.summary_id AND later.created_at <= %(time)s
-      AND (%(kept)s::text[] IS NULL OR later.summary_id = ANY(%(kept)s))
-)
-
 -- name: raw_then
 -- The ranges of messages that were raw in the context at that time; `raw_spans` in `describe.sql` has those of now.
 -- `off` are the seqs that were not on the path.

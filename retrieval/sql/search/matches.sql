@@ -44,13 +44,17 @@ SELECT file_id, conversation_id, session_id, {seq}, {seq}, large_files.created_a
        CASE WHEN %(is_shown)s THEN left({text}, %(searched)s::int) END, NULL, false, NULL, NULL, NULL, file_name, quarantined > 0
 FROM large_files JOIN conversations USING (conversation_id) WHERE file_id = ANY(%(others)s::text[])
 
--- name: covering_summaries
--- For each given message, the summary in the active context that covers it.
-WITH RECURSIVE above AS (
-    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(messages)s::bigint[])
+-- name: above
+-- A fragment: the messages that were found, each with the summaries above it.
+above AS (
+    SELECT message_id, summary_id FROM summary_messages WHERE message_id = ANY(%(sought)s::bigint[])
     UNION
     SELECT above.message_id, derived.summary_id
     FROM above, LATERAL (SELECT summary_id FROM summary_parents WHERE parent_summary_id = above.summary_id OFFSET 0) derived
 )
+
+-- name: covering_summaries
+-- For each message that was found, the summary in the active context that covers it.
+WITH RECURSIVE {above}
 SELECT message_id::text, summary_id FROM above
 WHERE EXISTS (SELECT FROM context_items item WHERE item.summary_id = above.summary_id OFFSET 0)
