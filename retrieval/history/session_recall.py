@@ -175,9 +175,8 @@ def _matches(
     project: Project | None, past: Sequence[TimelineEntry], *, query: str | None, scope: Scope, excluding: int | None
 ) -> list[TimelineEntry]:
     """Find the entries whose words match the query, best first."""
-    if query is None or not query.strip():
-        return []
-    found = best(words_of(query), scope=scope, project=project, limit=MOST_MATCHES)
+    words = None if query is None else words_of(query)
+    found = [] if words is None else best(words, scope=scope, project=project, limit=MOST_MATCHES)
     known = {each.id: each for each in past}
     missing = [each.summary_id for each in found if each.summary_id not in known and each.conversation_id != excluding]
     if missing:

@@ -17,8 +17,8 @@ from retrieval.history.types import SessionMatch, SessionMatches
 from retrieval.reader import Reader
 from retrieval.search.filters import all_of
 from retrieval.search.prepare import lexed_terms
-from retrieval.search.query.compiled_query import LexedTerm, lexeme_query
-from retrieval.search.query.parser import ParsedQuery, parse
+from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, compile_query, lexeme_query
+from retrieval.search.query.parser import parse
 from retrieval.search.relevance.ranking import A_HANDFUL
 from retrieval.search.request import param_error
 from retrieval.search.snippets import Needles, snippet
@@ -46,27 +46,14 @@ class Found(NamedTuple):
     complete: int
 
 
-class IndexedQuery(NamedTuple):
-    """A query in the form of the index: terms, excluded terms, and all lexemes."""
-
-    terms: tuple[str, ...]
-    excluded: tuple[str, ...]
-    lexemes: tuple[str, ...]
-
-
-def words_of(query: str) -> IndexedQuery:
-    """Parse a query for the index; without terms if none of its words is indexed."""
+def words_of(query: str) -> CompiledQuery | None:
+    """Parse a query for the index; None if none of its words is indexed."""
     parsed = parse(query)
-    lexed = lexed_terms([parsed])
-    clauses = [[lexed[term, False] for term in clause if lexed[term, False].lexemes] for clause in parsed.clauses]
-    terms = tuple(" | ".join(_as_query(term, parsed) for term in clause) for clause in clauses if clause)
-    excluded = (lexed[term, True].as_query for term in parsed.excluded)
-    lexemes = dict.fromkeys(lexeme for clause in clauses for term in clause for lexeme in term.lexemes)
-    return IndexedQuery(tuple(dict.fromkeys(terms)), tuple(filter(None, excluded)), tuple(lexemes))
+    return compile_query(parsed, lexed_terms([parsed]), frequencies={}, rows=0)
 
 
 def best(
-    words: IndexedQuery,
+    query: CompiledQuery,
     *,
     scope: Scope,
     project: Project | None,
@@ -74,9 +61,8 @@ def best(
     offset: int = 0,
     limit: int,
 ) -> list[Found]:
-    """Find the best matches; no matches if no word of the query is indexed."""
-    if not words.terms:
-        return []
+    """Find the best matches of a query."""
+    terms = (" | ".join(_as_query(term, query) for term in clause) for clause in query.clauses)
     conditions = {
         "s.workspace_id = %(workspace_id)s": scope.workspace_id is not None,
         "p.project_id = %(project_id)s": project is not None,
@@ -86,15 +72,15 @@ def best(
         "workspace_id": scope.workspace_id,
         "project_id": None if project is None else project.project_id,
         "depth": None if kind is None else kind.depth,
-        "terms": texts(words.terms),
+        "terms": texts(dict.fromkeys(terms)),
         "hidden": texts(withheld_sessions(scope.workspace_id)),
-        "excluded": " | ".join(f"({each})" for each in words.excluded),
+        "excluded": " | ".join(f"({each})" for each in query.excluded),
         "offset": offset,
         "limit": limit,
     }
     statement = _SQL["best"].format(
         conditions=all_of(conditions),
-        excluding="NOT content_tsv @@ %(excluded)s::tsquery" if words.excluded else "true",
+        excluding="NOT content_tsv @@ %(excluded)s::tsquery" if query.excluded else "true",
     )
     return [Found(*row) for row in rows(statement, values)]
 
@@ -125,7 +111,7 @@ class SessionSearch(Reader):
             raise param_error("query", f"A query may have {self.policy.max_query_length:,} characters at most.")
         with snapshot(settings=self.policy.search_settings):
             words = words_of(query)
-            if not words.terms:
+            if words is None:
                 raise param_error(
                     "query", "There is no word to search for in this; give at least one that is not excluded."
                 )
@@ -136,7 +122,7 @@ class SessionSearch(Reader):
             contents = dict(
                 SessionSummary.objects.filter(pk__in=[each.summary_id for each in found]).values_list("pk", "content")
             )
-        needles = Needles.of(dict.fromkeys(words.lexemes, 1.0))
+        needles = Needles.of(words.rarities)
         following = offset + limit
         return SessionMatches(
             query=query,
@@ -147,9 +133,9 @@ class SessionSearch(Reader):
         )
 
 
-def _as_query(term: LexedTerm, parsed: ParsedQuery) -> str:
+def _as_query(term: LexedTerm, query: CompiledQuery) -> str:
     """The tsquery of a term; in a sentence, it also has the word's other forms."""
-    forms = map(lexeme_query, term.forms) if parsed.is_sentence else ()
+    forms = map(lexeme_query, term.forms) if query.is_sentence else ()
     return " | ".join((f"({term.as_query})", *forms))
 
 
