@@ -79,6 +79,11 @@ class NoParams(Params):
     """No params: the operation covers everything that the caller may see."""
 
 
+class PageParams(Params):
+    cursor: Cursor = optional(NEXT)
+    limit: Limit = optional(MOST_ON_A_PAGE)
+
+
 class ConversationParams(Params):
     conversation_id: ConversationId = Field(description="The conversation.")
 

@@ -19,6 +19,7 @@ from conversations.param_fields import (
     Cursor,
     Flag,
     Identifier,
+    Limit,
     Moment,
     Name,
     OneOf,
@@ -42,7 +43,6 @@ LONGEST_QUERY = 100_000
 MOST_NAMED = 100
 MOST_MATCHES = RetrievalPolicy.max_grep_results
 MOST_TOKENS = 100_000_000
-MOST_LISTED = 1_000
 MOST_IDS = 50
 LONGEST_QUESTION = 10_000
 MOST_ENTRIES = 200
@@ -54,7 +54,6 @@ _RESERVE = "The number of tokens of the budget to leave for the model's answer."
 _RECEIPT = "Whether to store the receipt, so that it can be compared with other receipts later."
 Query = Annotated[Text, Field(max_length=LONGEST_QUERY)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE]
-MostListed = Annotated[int, Field(ge=1, le=MOST_LISTED), WHOLE]
 FEW = Field(max_length=MOST_NAMED)
 Kind = Annotated[HistoryKind, OneOf]
 MostEntries = Annotated[int, Field(ge=1, le=MOST_ENTRIES), WHOLE]
@@ -117,10 +116,6 @@ class RangeParams(ConversationParams):
     to_seq: Positive = Field(description="The seq of the last message of the range.")
 
 
-class DescribeRangeParams(RangeParams):
-    """The range to describe."""
-
-
 class ImpactParams(Params):
     id: Identifier = Field(
         description="A message (msg_...), a summary (sum_...), a session summary (ses_...) or a file (file_...)."
@@ -128,7 +123,7 @@ class ImpactParams(Params):
     direction: Annotated[Direction, OneOf] = optional("upstream: what derives from the item. downstream: its sources.")
     max_depth: Annotated[int, Field(ge=1, le=MOST_LEVELS), WHOLE] = optional("Maximum distance: the number of links.")
     min_confidence: Annotated[float, Field(ge=0, le=1), NUMBER] = optional("The lowest confidence of links to follow.")
-    limit: MostListed = optional("Maximum number of items to list.")
+    limit: Limit = optional("Maximum number of items to list.")
 
 
 def _level(value: int) -> int:
@@ -169,17 +164,8 @@ class ExpandQueryParams(Params):
     grant_id: Identifier | None = optional("The grant of an earlier answer, to ask another question under it.")
 
 
-class ListGrantsParams(Params):
-    cursor: Cursor = optional(NEXT)
-    limit: MostListed = optional(MOST_ON_A_PAGE)
-
-
 class GrantParams(Params):
     grant_id: Identifier = Field(description="The grant (grant_...).")
-
-
-class LineageParams(ConversationParams):
-    """The conversation whose lineage to return."""
 
 
 class BrowseParams(Params):
@@ -250,11 +236,6 @@ class TurnParams(AppendMessagesParams):
     keep_receipt: Flag = optional(_RECEIPT)
 
 
-class ListReceiptsParams(ConversationParams):
-    cursor: Cursor = optional(NEXT)
-    limit: MostListed = optional(MOST_ON_A_PAGE)
-
-
 class ReceiptParams(Params):
     receipt_id: Identifier = Field(description="The receipt (rcp_...).")
 
@@ -270,11 +251,6 @@ class RecallParams(Params):
     budget: Tokens | None = optional("The tokens of the whole prompt. Default: the budget of the conversation's model.")
     share: Share = optional("The share of the budget that the recalled text may take, above 0 and at most 1.")
     marked: Flag = optional("Whether to mark the text, so that appends that contain it do not store it.")
-
-
-class ListProjectsParams(Params):
-    cursor: Cursor = optional(NEXT)
-    limit: MostListed = optional(MOST_ON_A_PAGE)
 
 
 class TimelineParams(Params):

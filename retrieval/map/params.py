@@ -137,7 +137,3 @@ class HeartbeatParams(HeldItemParams):
 class CompleteItemParams(HeldItemParams):
     output: Any = optional("The output: any JSON value that matches the run's schema.")
     error: Annotated[Text, Field(max_length=100_000)] = optional("Instead of an output: why there is none.")
-
-
-class ReleaseItemParams(HeldItemParams):
-    """The item to give back."""

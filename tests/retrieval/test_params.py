@@ -39,7 +39,7 @@ NO_NUMBERS: list[Any] = [True, 1.5, "10", float("nan"), 10**30]
         (params.RecallParams, {"conversation_id": 1}, "share", [0, -0.1, 1.01, float("nan"), True, "0.5", None]),
         (params.ExpandParams, {"summary_id": "sum_1"}, "depth", [0, -2, 1_001, *NO_NUMBERS]),
         (params.ExpandParams, {"summary_id": "sum_1"}, "token_cap", [0, -5, *NO_NUMBERS]),
-        (params.DescribeRangeParams, RANGE, "from_seq", [0, -1, 2**63, *NO_NUMBERS]),
+        (params.RangeParams, RANGE, "from_seq", [0, -1, 2**63, *NO_NUMBERS]),
         (params.ExpandRangeParams, RANGE, "to_seq", [0, -1, 2**63, *NO_NUMBERS]),
         (params.ImpactParams, {"id": "sum_1"}, "limit", [0, 1_001, *NO_NUMBERS]),
         (params.ExpandQueryParams, {"question": "Which?"}, "depth", [0, 4, *NO_NUMBERS]),
