@@ -13,6 +13,7 @@ from conversations.content.lossless_values import is_storable
 from conversations.errors import Invalid, NotFound
 from conversations.fast.lookup import OneRow
 from conversations.models import Conversation, LargeFile, Message, Summary
+from conversations.sql import is_askable
 
 M = TypeVar("M", bound=Model)
 
@@ -111,14 +112,14 @@ class Scope:
     def _one(self, model: type[M], noun: str, key: int | str, *, shown: Any = None) -> M:
         narrow = self.workspace_id is not None
         values = [model._meta.pk.get_prep_value(key), *([self.workspace_id] if narrow else [])]
-        found = _by_key(model, narrow).get(values) if _is_askable(key) else None
+        found = _by_key(model, narrow).get(values) if is_askable(key) else None
         if found is None:
             raise not_found(noun, key if shown is None else shown)
         return found
 
     def find(self, rows: QuerySet[M], noun: str, shown: Any, **lookup: Any) -> M:
         """Return the first row that matches the lookup; NotFound if none does."""
-        found = self.narrow(rows.filter(**lookup)).first() if all(map(_is_askable, lookup.values())) else None
+        found = self.narrow(rows.filter(**lookup)).first() if all(map(is_askable, lookup.values())) else None
         if found is None:
             raise not_found(noun, shown)
         return found
@@ -152,11 +153,6 @@ def not_found(noun: str, shown: Any) -> NotFound:
     other = next((kind for begin, kind in _KINDS.items() if kind != noun and str(shown).startswith(begin)), None)
     hint = f" That is the id of a {other}: {_SHOWN_BY.get(other, 'lcm_describe shows it')}." if other else ""
     return NotFound(f"There is no {noun} {str(shown)[:80]!r} that you may see.{hint}")
-
-
-def _is_askable(key: Any) -> bool:
-    # A number beyond bigint or a text with NUL is no row's id, and PostgreSQL would refuse the query.
-    return -(2**63) <= key < 2**63 if isinstance(key, int) else key.isprintable()
 
 
 def conversation_named(given: str, *, scope: Scope) -> int:

@@ -95,6 +95,12 @@ _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 GENERIC_PLANS = {"plan_cache_mode": "force_generic_plan"}
 
 
+def is_askable(key: int | str) -> bool:
+    """Whether this may be a row's id: PostgreSQL refuses any other in a query."""
+    # Others are a number beyond bigint, and a text with NUL.
+    return -(2**63) <= key < 2**63 if isinstance(key, int) else key.isprintable()
+
+
 def array(ids: Iterable[int]) -> str:
     """Format integers as an array literal, for `= ANY(%s::bigint[])`."""
     return "{" + ",".join(map(str, ids)) + "}"

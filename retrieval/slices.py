@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from conversations.content.lossless_values import JSON_COLUMNS
 from conversations.fast.records import record
-from conversations.types import NewPart, PartRecord, PartType
+from conversations.types import PART_COLUMNS, NewPart, PartRecord, PartType
 
 # A shorter text would not become smaller as a span.
 SHORTEST_SPAN = 24
-_COLUMNS = frozenset(NewPart.__dataclass_fields__) - {"part_type"}
-JSON_COLUMNS = frozenset({"tool_input", "metadata"})
+_COLUMNS = frozenset(PART_COLUMNS) - {"part_type"}
 _CHARACTERS_A_TOKEN = 4
 # Values parsed from JSON have no circular references, so there is no check for them.
 _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -18,7 +18,7 @@ from django.utils import timezone
 from conversations.content.lossless_values import require_names
 from conversations.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.files.large_files import LargeFileService, too_large
-from conversations.files.storage import STORAGE_FAILURES, WholeFileStorage, storing
+from conversations.files.storage import WholeFileStorage, storing
 from conversations.models import Upload, UploadChunk
 from conversations.models.columns import record_of
 from conversations.scope import EVERYTHING, Scope
@@ -256,11 +256,8 @@ class UploadService:
             storage.delete(directory)
 
     def _remove(self, path: str) -> None:
-        try:
+        with _left_to_the_sweep(), storing("The chunk cannot be removed"):
             self.files.storage.delete(path)
-        except STORAGE_FAILURES as refusal:
-            # Nothing refers to the chunk; it only uses space.
-            logger.warning("chunk_left_behind", error=type(refusal).__name__)
 
 
 @contextmanager

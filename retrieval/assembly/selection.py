@@ -30,7 +30,7 @@ WEIGHT_OF_RECENCY = 0.05
 by_ordinal = attrgetter("ordinal")
 _is_recalled = attrgetter("is_recalled")
 _newest = attrgetter("newest")
-_place = attrgetter("ordinal", "is_recalled")
+_place = attrgetter("place")
 
 
 class Passage(NamedTuple):

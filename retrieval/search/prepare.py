@@ -18,7 +18,7 @@ from django.db import OperationalError, connection, transaction
 
 from conversations.errors import LcmError
 from conversations.scope import Scope, not_found
-from conversations.sql import array, bigint, load, rows, snapshot, texts
+from conversations.sql import array, bigint, is_askable, load, rows, snapshot, texts
 from retrieval.search.filters import IN_WORKSPACE, Filters, all_of
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
@@ -155,12 +155,12 @@ def prepare(request: SearchRequest, scope: Scope, queries: Sequence[ParsedQuery]
 
 def _extent(request: SearchRequest, scope: Scope) -> Extent:
     conversation_id = request.conversation_id
-    if conversation_id is not None and not _is_possible(conversation_id):
+    if conversation_id is not None and not is_askable(conversation_id):
         raise not_found("conversation", conversation_id)
     values = {
         "workspace_id": scope.workspace_id,
         "conversation_id": bigint(conversation_id) if conversation_id is not None else None,
-        "conversation_ids": array(filter(_is_possible, request.conversation_ids)),
+        "conversation_ids": array(filter(is_askable, request.conversation_ids)),
         "named": bool(request.conversation_ids),
     }
     conditions = {
@@ -186,10 +186,6 @@ def _below(summary_id: str, scope: Scope) -> tuple[int, int, int, tuple[str, ...
         raise not_found("summary", summary_id)
     [(conversation_id, first, last, below)] = found
     return conversation_id, first, last, tuple(below)
-
-
-def _is_possible(conversation_id: int) -> bool:
-    return -(2**63) <= conversation_id < 2**63
 
 
 def _messages_of_rare_tools(request: SearchRequest) -> tuple[int, ...] | None:

@@ -128,12 +128,9 @@ class Embedders:
         if not self.policy.is_configured:
             return Embedder.objects.none()
         is_next = Q(state=EmbedderState.BUILDING, **self._configured)
-        current = self._current()
+        current = Embedder.current()
         is_searched = Q(pk=current.pk) if current is not None and not self._lacks_key(current) else Q(pk__in=())
         return Embedder.objects.filter(is_searched | is_next)
-
-    def _current(self) -> Embedder | None:
-        return Embedder.objects.filter(state=EmbedderState.CURRENT).first()
 
     def _lacks_key(self, embedder: Embedder) -> bool:
         """Whether an embedder that is no longer configured has its calls rejected."""
@@ -245,7 +242,7 @@ class Embedders:
         return "Search by meaning is ready."
 
     def _note_of_key(self) -> str:
-        current = self._current() if self.policy.is_configured else None
+        current = Embedder.current() if self.policy.is_configured else None
         if current is None or not self._lacks_key(current):
             return ""
         return (

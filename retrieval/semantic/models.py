@@ -44,6 +44,11 @@ class Embedder(models.Model):
     def __str__(self) -> str:
         return f"{self.model} ({self.state})"
 
+    @classmethod
+    def current(cls) -> Embedder | None:
+        """The embedder that searches use, if there is one."""
+        return cls.objects.filter(state=EmbedderState.CURRENT).first()
+
 
 class EmbeddedConversation(models.Model):
     """The progress of an embedder in a conversation; also a job of the work queue."""

@@ -17,7 +17,6 @@ from compaction.llm.types import ModelFailed, Unreachable
 from conversations.errors import Conflict, LcmError, Unavailable
 from retrieval.semantic.embedders import question_client
 from retrieval.semantic.models import Embedder
-from retrieval.semantic.types import EmbedderState
 from retrieval.semantic.vector_table import VectorTable, as_text
 
 # The maximum number of cached vectors, and of embedded characters of a question. Vectors are cached, because a question
@@ -47,7 +46,7 @@ def question_of(query: str) -> Question | LcmError:
     policy, models = EmbedderPolicy.from_settings(), ModelsPolicy.from_settings()
     if not policy.is_configured:
         return NotReady(f"No embedder is set up: {policy.what_is_missing}. {_UNTIL_THEN}")
-    embedder = _current()
+    embedder = Embedder.current()
     if embedder is None:
         return NotReady(f"Not all messages are embedded yet: `lcm embed status` shows the progress. {_UNTIL_THEN}")
     try:
@@ -61,7 +60,7 @@ def question_of(query: str) -> Question | LcmError:
 
 def embed_or_none(query: str) -> Question | None:
     """Embed a question for a caller that does not require it; None if that fails."""
-    if not query.strip() or _current() is None:
+    if not query.strip() or Embedder.current() is None:
         return None
     question = question_of(query)
     return None if isinstance(question, LcmError) else question
@@ -83,7 +82,3 @@ def _vector(text: str, embedder: Embedder, policy: EmbedderPolicy, models: Model
         with _keeping:
             _kept[key] = vector
     return vector
-
-
-def _current() -> Embedder | None:
-    return Embedder.objects.filter(state=EmbedderState.CURRENT).first()
