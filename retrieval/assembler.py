@@ -24,15 +24,12 @@ from retrieval.assembly.context_slots import ContextSlots, StoredContext, read_w
 from retrieval.assembly.past import past_context
 from retrieval.assembly.recall import HITS, Shortening, with_recalled
 from retrieval.assembly.recall_section import Section, recall_section
-from retrieval.assembly.receipts import difference, keep, kept, listed
+from retrieval.assembly.receipts import keep
 from retrieval.assembly.selection import left_out, receipt, select
 from retrieval.assembly.types import (
     AssembledContext,
     BudgetSource,
-    KeptReceipt,
     RecallSection,
-    ReceiptDifference,
-    ReceiptOutline,
 )
 from retrieval.history.session_recall import past_section
 from retrieval.history.timelines import project_named
@@ -106,29 +103,6 @@ class ContextAssembler:
         if query is None or not EmbedderPolicy.from_settings().embedder_url:
             return None
         return questions.embed_or_none(storable(query[: self.limits.max_query_length]))
-
-    def list_receipts(
-        self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
-    ) -> list[ReceiptOutline]:
-        """List the kept receipts of a conversation, newest first. Raises NotFound."""
-        return listed(self.scope.conversation(conversation_id).pk, before_receipt=before_receipt, limit=limit)
-
-    def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
-        """Get a kept receipt: what was in the context, what was not, and why."""
-        return kept(receipt_id, scope=self.scope)
-
-    def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
-        """Compare two receipts: items added, items removed, changed token costs.
-
-        Raises NotFound; Invalid if they belong to different conversations.
-        """
-        before, after = self.get_receipt(receipt_id=receipt_id), self.get_receipt(receipt_id=other)
-        if before.conversation_id != after.conversation_id:
-            raise Invalid(
-                f"other: {other} is of conversation {after.conversation_id}, but {receipt_id} of "
-                f"{before.conversation_id}. Compare two receipts of one conversation."
-            )
-        return difference(before, after)
 
     def recall(
         self,

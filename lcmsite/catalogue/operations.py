@@ -35,6 +35,7 @@ from lcmsite.types import KeyScope
 from retrieval import params as retrieval
 from retrieval.agent_turns import Turns
 from retrieval.assembler import ContextAssembler
+from retrieval.assembly.receipts import Receipts
 from retrieval.delegation.expand_query import Delegation
 from retrieval.delegation.grants import Grants
 from retrieval.engine import RetrievalEngine
@@ -201,11 +202,11 @@ CATALOGUE: tuple[Operation, ...] = (
         heavy_with="query"),
     Operation(ContextAssembler, "recall", retrieval.RecallParams, "GET", ONE + "recall/", "lcm_recall",
         everywhere="recall/", for_agents=True, heavy_with="query"),
-    Operation(ContextAssembler, "list_receipts", conversations.ConversationPageParams, "GET", ONE + "receipts/",
+    Operation(Receipts, "list_receipts", conversations.ConversationPageParams, "GET", ONE + "receipts/",
         "lcm_receipts", paging=Paging("before_receipt", "receipt_id")),
-    Operation(ContextAssembler, "get_receipt", retrieval.ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt",
+    Operation(Receipts, "get_receipt", retrieval.ReceiptParams, "GET", "receipts/{receipt_id}/", "lcm_receipt",
         immutable=True),
-    Operation(ContextAssembler, "compare_receipts", retrieval.CompareReceiptsParams, "GET",
+    Operation(Receipts, "compare_receipts", retrieval.CompareReceiptsParams, "GET",
         "receipts/{receipt_id}/difference/", "lcm_compare_receipts"),
     # Memory across conversations.
     Operation(ProjectHistory, "list_projects", conversations.PageParams, "GET", "projects/", "lcm_projects",

@@ -15,8 +15,8 @@ from typing import Any
 from django.db.models import QuerySet
 from pydantic import TypeAdapter
 
-from conversations.errors import NotFound
-from conversations.scope import Scope
+from conversations.errors import Invalid, NotFound
+from conversations.scope import Scoped
 from conversations.sql import load, rows
 from conversations.store.pages import newest_first
 from conversations.types import ContextItemType
@@ -69,19 +69,36 @@ def keep(context: AssembledContext, *, last_seq: int, most: int) -> AssembledCon
     return replace(context, receipt_id=receipt_id, receipts_gone=tuple(sorted(gone_id for (gone_id,) in gone)))
 
 
-def kept(receipt_id: str, *, scope: Scope) -> KeptReceipt:
-    """Read a stored receipt; raises NotFound if the scope does not have it."""
-    row = _found(scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
-    # Receipts from older versions of LCM do not have the last fields.
-    lines = [dict(zip(_LINE, values, strict=False)) for values in row.lines]
-    return _RECEIPT.validate_python({**_values(row), "lines": lines})
+class Receipts(Scoped):
+    """Reads and compares the kept receipts."""
 
+    def list_receipts(
+        self, *, conversation_id: int, before_receipt: str | None = None, limit: int = 20
+    ) -> list[ReceiptOutline]:
+        """List the kept receipts of a conversation, newest first. Raises NotFound."""
+        kept = AssemblyReceipt.objects.filter(conversation_id=self.scope.conversation(conversation_id).pk)
+        newest = newest_first(kept.defer("lines"), before_receipt, partial(_found, kept))
+        return [_OUTLINE.validate_python(_values(row)) for row in newest[:limit]]
 
-def listed(conversation_id: int, *, before_receipt: str | None, limit: int) -> list[ReceiptOutline]:
-    """List the stored receipts of a conversation, newest first, without their lines."""
-    rows = AssemblyReceipt.objects.filter(conversation_id=conversation_id)
-    newest = newest_first(rows.defer("lines"), before_receipt, partial(_found, rows))
-    return [_OUTLINE.validate_python(_values(row)) for row in newest[:limit]]
+    def get_receipt(self, *, receipt_id: str) -> KeptReceipt:
+        """Get a kept receipt: what was in the context, what was not, and why."""
+        row = _found(self.scope.narrow(AssemblyReceipt.objects.all()), receipt_id)
+        # Receipts from older versions of LCM do not have the last fields.
+        lines = [dict(zip(_LINE, values, strict=False)) for values in row.lines]
+        return _RECEIPT.validate_python({**_values(row), "lines": lines})
+
+    def compare_receipts(self, *, receipt_id: str, other: str) -> ReceiptDifference:
+        """Compare two receipts: items added, items removed, changed token costs.
+
+        Raises NotFound; Invalid if they belong to different conversations.
+        """
+        before, after = self.get_receipt(receipt_id=receipt_id), self.get_receipt(receipt_id=other)
+        if before.conversation_id != after.conversation_id:
+            raise Invalid(
+                f"other: {other} is of conversation {after.conversation_id}, but {receipt_id} of "
+                f"{before.conversation_id}. Compare two receipts of one conversation."
+            )
+        return _difference(before, after)
 
 
 def _values(row: AssemblyReceipt) -> dict[str, Any]:
@@ -109,7 +126,7 @@ def _hash(query: str | None) -> str | None:
     return None if query is None else hashlib.sha256(query.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def difference(before: KeptReceipt, after: KeptReceipt) -> ReceiptDifference:
+def _difference(before: KeptReceipt, after: KeptReceipt) -> ReceiptDifference:
     """Compare two receipts; items are listed in the order of the conversation."""
     old, new = _included(before.lines), _included(after.lines)
     both = [item_id for item_id in old if item_id in new]

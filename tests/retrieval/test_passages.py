@@ -7,6 +7,7 @@ import pytest
 from conversations.content.tokens import MESSAGE_OVERHEAD_TOKENS, TokenEstimator
 from conversations.formats.rendered import MessageFormat
 from conversations.types import NewMessage, Role
+from retrieval.assembly.receipts import Receipts
 from retrieval.assembly.types import AssembledContext, AssembledItem
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.summaries import a_summary_of
@@ -134,7 +135,7 @@ def test_the_receipt_tells_what_is_left_out_of_a_message(assembler):
     whole = {item.message_id: item.token_count for item in a_store().get_context_items(conversation_id=conversation_id)}
 
     context = assembler.assemble(conversation_id=conversation_id, budget=2500, query="kumquat", keep_receipt=True)
-    kept = assembler.get_receipt(receipt_id=context.receipt_id)
+    kept = Receipts.from_settings().get_receipt(receipt_id=context.receipt_id)
 
     assert kept.lines == context.receipt
     cut = {line.id: line for line in kept.lines if line.tokens_left_out}
