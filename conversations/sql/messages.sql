@@ -1,19 +1,14 @@
--- Messages with the columns from which `store/read.py` builds records. Times and JSON are returned as text, which
--- Python parses.
+-- Stored messages, and which of them are withheld. `store/read.py` has the columns from which it builds records.
 
 -- name: messages_by_id
 -- The messages with these ids, in any order. The subquery hides the number of ids from the planner, which would
 -- otherwise make a new plan for each number.
-SELECT message_id, conversation_id, seq, role::text, content, token_count, token_counter, created_at::text,
-       encode(content_hash, 'hex'), encode(chain_hash, 'hex'), author, idempotency_key, metadata::text, erased_by_id,
-       exact, cold_block_id
+SELECT {columns}
 FROM messages WHERE message_id = ANY((SELECT %(message_ids)s)::bigint[])
 
 -- name: messages_after
 -- The messages of a conversation after a seq, oldest first; none if the conversation is not in the workspace.
-SELECT message_id, conversation_id, seq, role::text, content, token_count, token_counter, created_at::text,
-       encode(content_hash, 'hex'), encode(chain_hash, 'hex'), author, idempotency_key, metadata::text, erased_by_id,
-       exact, cold_block_id
+SELECT {columns}
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND seq > %(after_seq)s
   AND (%(workspace_id)s::bigint IS NULL OR EXISTS (

@@ -25,15 +25,18 @@ _USUAL = (
     "message_id", "ordinal", "part_id", "part_type", "text_content", "tool_call_id", "tool_name", "tool_status",
     "tool_input", "tool_output", "metadata"
 )  # fmt: skip
-# The columns of a message that the statements of `messages.sql` return, in their order.
 _MESSAGE = (
     "message_id", "conversation_id", "seq", "role", "content", "token_count", "token_counter", "created_at",
     "content_hash", "chain_hash", "author", "idempotency_key", "metadata", "erased_by_id", "exact", "cold_block_id"
 )  # fmt: skip
 _UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in _USUAL)
 
-# Columns that are read as another type.
+# Columns that are read as another type, which Python parses.
 _READ_AS = {
+    "role": "role::text",
+    "created_at": "created_at::text",
+    "content_hash": "encode(content_hash, 'hex')",
+    "chain_hash": "encode(chain_hash, 'hex')",
     "part_type": "part_type::text",
     # As text, because the connection determines how jsonb is parsed.
     "metadata": "metadata::text",
@@ -64,7 +67,8 @@ def _columns(names: Sequence[str]) -> str:
     return ", ".join(_READ_AS.get(name, name) for name in names)
 
 
-_MESSAGES = load("conversations/messages.sql")
+_SQL = load("conversations/messages.sql")
+_BY_ID, _AFTER = (_SQL[name].format(columns=_columns(_MESSAGE)) for name in ("messages_by_id", "messages_after"))
 # The subquery hides the number of messages from the planner, which would otherwise plan again for each number.
 _PARTS = f"""SELECT {_columns(_USUAL)}, exact,
     CASE WHEN num_nonnulls({_columns(_UNUSUAL)}) > 0 THEN json_build_array({_columns(_UNUSUAL)})::text END AS more
@@ -81,7 +85,7 @@ def messages_of(message_ids: Sequence[int], *, cold: ColdTexts | None = None) ->
     if not message_ids:
         return []
     wanted = {"message_ids": array(message_ids)}
-    found = until_settled(lambda: _read(rows(_MESSAGES["messages_by_id"], wanted, binary=True), cold))
+    found = until_settled(lambda: _read(rows(_BY_ID, wanted, binary=True), cold))
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
@@ -94,7 +98,7 @@ def messages_after(
     Returns an empty list if the conversation is not in the workspace. `workspace_id` None means any workspace.
     """
     values = {"conversation_id": conversation_id, "workspace_id": workspace_id, "after_seq": after_seq, "limit": limit}
-    return until_settled(lambda: _read(rows(_MESSAGES["messages_after"], values, binary=True)))
+    return until_settled(lambda: _read(rows(_AFTER, values, binary=True)))
 
 
 def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> list[MessageRecord]:
