@@ -56,9 +56,6 @@ from retrieval.policy import RetrievalPolicy
 
 logger = structlog.get_logger(__name__)
 
-# The maximum number of runs whose schema checks are cached.
-_MOST_SCHEMAS = 100
-
 # While the worker processes items, it looks for runs to finish at this interval.
 _SECONDS_BETWEEN_ENDS = 2.0
 
@@ -91,7 +88,6 @@ class MapWorker:
     lease_seconds: float
     most_calls: int
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
-    _schemas: dict[str, SchemaCheck] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_settings(cls) -> MapWorker:
@@ -212,7 +208,7 @@ class MapWorker:
     def _record_reply(self, lease: ItemLease, reply: Reply) -> None:
         try:
             value = value_in_answer(reply.text)
-            errors = self._check(lease.row.run).errors(value)
+            errors = SchemaCheck(lease.row.run.output_schema).errors(value)
         except NotJson as wrong:
             value, errors = None, [str(wrong)]
         if not errors:
@@ -241,11 +237,6 @@ class MapWorker:
             lease.return_unused()
             if run.state in OPEN_STATES:
                 pause_run(run, reason, actor=self.name)
-
-    def _check(self, run: MapRun) -> SchemaCheck:
-        if len(self._schemas) > _MOST_SCHEMAS:
-            self._schemas.clear()
-        return self._schemas.setdefault(run.pk, SchemaCheck(run.output_schema))
 
     def _model_is_back(self, run_id: str) -> bool:
         model = MapRun.objects.values_list("model", flat=True).get(pk=run_id)
