@@ -1,4 +1,4 @@
-"""Count the statements that are sent to the database, and the rows they read; renew its statistics."""
+"""Send statements to the database, count them and the rows they read; renew its statistics."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ def counted_statements() -> Iterator[list[str]]:
         yield sent
 
 
+def execute(statement: str, *values: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values or None)
+
+
 def analyze(tables: str = "messages") -> None:
     """Renew the statistics of these tables, which autovacuum keeps up to date."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {tables}")
+    execute(f"ANALYZE {tables}")
 
 
 def rows_gone_through(table: str = "%") -> int:

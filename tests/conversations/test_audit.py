@@ -23,6 +23,7 @@ from tests.conversations.appending import at_once
 from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import breaking, found
 from tests.integrity.erasing import erased
+from tests.statements import execute
 
 CODE = "acts_are_chained"
 
@@ -51,11 +52,9 @@ def text_of(entry: AuditEntry) -> str:
 @pytest.mark.django_db
 def test_a_stranger_computes_the_chain_again_from_the_rows():
     some_acts(3)
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL TIME ZONE 'Asia/Tokyo'")
+    execute("SET LOCAL TIME ZONE 'Asia/Tokyo'")
     some_acts(2)
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL TIME ZONE 'UTC'")
+    execute("SET LOCAL TIME ZONE 'UTC'")
 
     computed, previous = [], b""
     for link in AuditLink.objects.order_by("number").select_related("entry"):

@@ -26,6 +26,7 @@ from conversations.scope import Scope
 from conversations.store.journal import Journal
 from conversations.types import NewMessage, NewPart, PartType, Role
 from tests.factories import a_conversation, a_store, say
+from tests.statements import execute
 from tests.summaries import a_new_summary, a_summary_of
 
 RECORDS = [
@@ -69,8 +70,7 @@ def conversation_id(module_rows: None, module_files: Path) -> int:
 
 
 def run(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
+    execute(statement)
 
 
 def announce(conversation_id: int, act: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from django.db import connection
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -27,6 +26,7 @@ from tests.flows import promises
 from tests.flows.edges import Fuse, Killed, Mood, dying, engine_with
 from tests.flows.talk import an_opening
 from tests.flows.talk_machine import Talk
+from tests.statements import execute
 
 
 class Conversation(Talk):
@@ -185,10 +185,7 @@ class Conversation(Talk):
     @rule()
     def other_workers_take_over(self) -> None:
         """Once the leases of the dead have run out, what they held is done, like everything else that waits."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE compaction_jobs SET leased_until = clock_timestamp() - interval '1 s' WHERE state = 'leased'"
-            )
+        execute("UPDATE compaction_jobs SET leased_until = clock_timestamp() - interval '1 s' WHERE state = 'leased'")
         worker = CompactionWorker(engine=self.engine)
         while worker.work():
             pass

@@ -12,6 +12,7 @@ from conversations.types import NewMessage, NewPart, PartType, Role, SummaryReco
 from integrity.checker import IntegrityChecker
 from integrity.types import IntegrityReport, InvariantResult
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, say
+from tests.statements import execute
 from tests.summaries import a_summary_of
 
 
@@ -67,8 +68,7 @@ def breaking(statement: str, *values: object) -> int:
 def damaging(statement: str) -> int:
     """The same before rows are written whose triggers wait for the end."""
     touched = breaking(statement)
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    execute("SET CONSTRAINTS ALL DEFERRED")
     return touched
 
 

@@ -15,7 +15,6 @@ def conversation(module_rows: None) -> Compacted:
     # Beside it another one, which no finding may ever name.
     a_compacted_conversation()
     made = a_compacted_conversation()
-    with connection.cursor() as cursor:
-        # Nothing is left to be checked, which would keep a test from altering a table.
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+    # Nothing is left to be checked, which would keep a test from altering a table.
+    connection.check_constraints()
     return made

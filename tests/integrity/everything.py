@@ -61,8 +61,7 @@ def make_everything() -> None:
     _repair(compacted, said)
     ModelEndpoint.objects.create(name="chat", calls=3, tokens_in=100)
     IntegrityChecker.from_settings(scope).request(conversation_id=said)
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+    connection.check_constraints()
 
 
 def _people_and_keys(workspace_id: int, scope: Scope) -> None:

@@ -19,6 +19,7 @@ from integrity.invariants import INVARIANTS
 from lcmsite.access import keys
 from tests.factories import a_conversation, a_workspace, say
 from tests.integrity.breaking import a_compacted_conversation, breaking, checked
+from tests.statements import execute
 
 pytestmark = pytest.mark.django_db
 
@@ -76,8 +77,7 @@ def test_what_an_ordinary_write_changes_is_sealed_again_and_no_seal_can_be_writt
     conversation = a_conversation("one", title="Harbour")
     Conversation.objects.update(title="Boats")
     say(conversation.conversation_id, "two")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE conversations SET row_seal = 'anything'")
+    execute("UPDATE conversations SET row_seal = 'anything'")
 
     assert checked() == {}
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from compaction.types import JobState
@@ -27,6 +26,7 @@ from lcmsite.connections import closing_connections
 from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 from tests.round_trip import assert_ledgers_survive
+from tests.statements import execute
 from tests.summaries import a_summary_of
 
 
@@ -150,8 +150,7 @@ def test_a_conversation_that_takes_too_long_is_named_and_the_others_are_looked_a
     quick, slow, last = (a_conversation("hello").conversation_id for _ in range(3))
 
     def linger(conversation_ids: list[int]) -> Found:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_sleep(%s)", [30 if slow in conversation_ids else 0])
+        execute("SELECT pg_sleep(%s)", 30 if slow in conversation_ids else 0)
         return Found()
 
     lingering = Invariant("messages_are_complete", Severity.CRITICAL, "Takes its time.", linger)

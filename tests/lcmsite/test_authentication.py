@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from conversations.errors import Invalid, Unauthenticated
@@ -14,7 +13,7 @@ from lcmsite.models import ApiKey
 from lcmsite.types import KeyScope
 from tests.factories import a_workspace
 from tests.lcmsite.callers import an_api_key
-from tests.statements import counted_statements
+from tests.statements import counted_statements, execute
 
 pytestmark = pytest.mark.django_db
 
@@ -110,7 +109,6 @@ def test_rest_refuses_whoever_has_no_valid_key(client, header):
 
 def test_a_key_is_accepted_while_the_database_is_read_only():
     key = an_api_key()
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL transaction_read_only = on")
+    execute("SET LOCAL transaction_read_only = on")
 
     assert caller_of(key).may(KeyScope.READ)

@@ -17,6 +17,7 @@ from lcmsite.api.concurrency import CLIENT, DISCONNECTED, Disconnected, cancelle
 from lcmsite.connections import connect
 from lcmsite.middleware import RequestLog
 from tests.lcmsite.operating import eventually
+from tests.statements import execute
 
 # Longer than any test waits.
 SLEEP = "SELECT pg_sleep(120) /* cancelling */"
@@ -60,8 +61,7 @@ def at_work() -> Iterator[Callable[..., tuple[Disconnected, threading.Thread, li
 
 
 def sleep() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(SLEEP)
+    execute(SLEEP)
 
 
 def test_a_running_statement_is_cancelled_when_the_client_disconnects(at_work):
@@ -115,8 +115,7 @@ def test_behind_its_work_a_connection_is_cancelled_no_more(at_work, monkeypatch)
             with cancelled_with_client(), connection.cursor() as cursor:
                 cursor.execute("SELECT 1")
         client.set()
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_sleep(0.2)")
+        execute("SELECT pg_sleep(0.2)")
     finally:
         CLIENT.reset(token)
 

@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 import pytest
 from django.core.cache import cache
-from django.db import connection
 
 from lcmsite.api import throttling
 from lcmsite.api.throttling import TooManyRequests, spend_one
@@ -20,7 +19,7 @@ from lcmsite.queues import REDIS_TIMEOUT_SECONDS, with_timeouts
 from tests.conversations.appending import at_once
 from tests.factories import a_conversation
 from tests.lcmsite.callers import Api, an_api_key
-from tests.statements import counted_statements
+from tests.statements import counted_statements, execute
 
 NOON = 60 * 60 * 12.0
 
@@ -86,8 +85,7 @@ def test_most_requests_ask_no_cache(settings):
 
 @pytest.mark.django_db
 def test_requests_are_allowed_while_the_cache_takes_no_writes(limited):
-    with connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION READ ONLY")
+    execute("SET TRANSACTION READ ONLY")
 
     assert is_allowed(-1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,7 @@ from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result
 from tests.rejoining import joined
 from tests.retrieval import lineages
 from tests.retrieval.lineages import a_root_of, engine
-from tests.statements import analyze, rows_gone_through
+from tests.statements import analyze, execute, rows_gone_through
 from tests.summaries import a_summary_of
 
 pytestmark = pytest.mark.django_db
@@ -217,8 +216,7 @@ def covered(store, summary) -> set[int]:
 
 def test_a_page_costs_the_rows_that_it_gives_wherever_it_is_in_however_long_a_history():
     # The plans of large tables, though the statistics are from before the history.
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+    execute("SET LOCAL enable_seqscan = off")
     analyze("messages, summaries, summary_messages, summary_parents")
     texts = [f"message {number} " * 30 for number in range(1, 301)]
     number = a_conversation(*texts).conversation_id

@@ -15,7 +15,7 @@ from retrieval.search.filters import Filters
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepScope
 from tests.factories import a_conversation
-from tests.statements import value
+from tests.statements import execute, value
 
 pytestmark = pytest.mark.django_db
 
@@ -151,10 +151,7 @@ def test_every_text_has_lexemes_and_every_text_is_a_query(text):
 
 
 def test_texts_stored_with_an_earlier_fold_are_indexed_again():
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text LANGUAGE sql IMMUTABLE RETURN content"
-        )
+    execute("CREATE OR REPLACE FUNCTION lcm_fold(content text) RETURNS text LANGUAGE sql IMMUTABLE RETURN content")
     a_conversation("the rent is £1,850", "إيجار الشقة", "Vec<Order>", "plain")
     found = "SELECT array_agg(content ORDER BY seq) FROM messages WHERE content_tsv @@ lcm_tsquery(%s)"
 

@@ -16,7 +16,7 @@ from retrieval.policy import RetrievalPolicy
 from retrieval.search.patterns import trigrams
 from retrieval.search.patterns.trigrams import INDEX, State
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.statements import analyze
+from tests.statements import analyze, execute
 
 ON = RetrievalPolicy(trigram_index=True)
 
@@ -91,8 +91,7 @@ def test_with_the_index_a_rare_word_is_found_through_it_and_the_answers_are_the_
 
 
 def test_an_index_whose_making_was_broken_off_is_made_again(index):
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", [INDEX])
+    execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", INDEX)
     assert trigrams.status(ON).state is State.INCOMPLETE
 
     assert trigrams.build(ON).state is State.BUILT

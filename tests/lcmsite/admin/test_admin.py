@@ -87,9 +87,8 @@ def world(module_rows, module_files) -> dict[str, Any]:
     Client().post("/login/", {"username": "nobody", "password": "wrong"})
     group = Group.objects.create(name="auditors")
     LogEntry.objects.log_actions(root.pk, [group], ADDITION, single_object=True)
-    with connection.cursor() as cursor:
-        # As at a commit: acts enter their chain.
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+    # As at a commit: acts enter their chain.
+    connection.check_constraints()
     return {"conversation_id": other}
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import override_settings
 from django.urls import reverse
 from pytest_django import DjangoDbBlocker
@@ -36,6 +36,7 @@ from tests.committed import committed
 from tests.factories import a_conversation, a_store, a_workspace, say
 from tests.integrity.breaking import breaking
 from tests.lcmsite.dashboard.furnished_past import BARE, YOUNG, FurnishedPast, furnish_map_runs, furnish_past
+from tests.statements import execute
 from tests.summaries import a_summary_of
 
 PASSWORD = "correct horse 1"
@@ -364,9 +365,8 @@ def furnished_in(words: Sequence[str]) -> Any:
         quickly = {"PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"]}
         with committed(django_db_blocker), override_settings(MEDIA_ROOT=files, **quickly):
             made = furnish(words)
-            with connection.cursor() as cursor:
-                # So that the statistics of lexemes can be cached, as on a site that has run for a while.
-                cursor.execute("ANALYZE")
+            # So that the statistics of lexemes can be cached, as on a site that has run for a while.
+            execute("ANALYZE")
             yield made
 
     return furnished

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
 
 from conversations.scope import Scope
 from integrity import models
@@ -24,13 +23,13 @@ from tests.lcmsite.dashboard.trusting import (
     approved,
 )
 from tests.lcmsite.dashboard.visiting import HOSTILE, as_part, browser_of, page_of, shown_links
+from tests.statements import execute
 
 
 @pytest.fixture(scope="module")
 def miscounted(module_rows: None) -> Compacted:
     conversation = a_miscounted_conversation()
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+    execute("SET CONSTRAINTS ALL DEFERRED")
     return conversation
 
 

@@ -30,7 +30,7 @@ from tests.factories import a_conversation, a_workspace
 from tests.integrity.breaking import breaking
 from tests.lcmsite.callers import Api, an_api_key
 from tests.lcmsite.exposed import ANSWERED, Exposed
-from tests.statements import counted_statements
+from tests.statements import counted_statements, execute
 
 
 def exposed() -> Exposed:
@@ -206,8 +206,7 @@ def test_the_report_of_the_site_is_found_behind_any_number_of_reports_of_workspa
 
 @pytest.mark.django_db
 def test_a_site_that_was_never_checked_is_as_old_as_its_tables():
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE django_migrations SET applied = applied - interval '2 days'")
+    execute("UPDATE django_migrations SET applied = applied - interval '2 days'")
 
     assert exposed().of("lcm_integrity_report_age_seconds") > 2 * 86_400
 
@@ -273,8 +272,7 @@ def test_without_a_database_the_counts_are_still_told(monkeypatch):
 
 @pytest.mark.django_db
 def test_a_database_that_accepts_no_writes_is_not_up_and_the_gauges_are_there():
-    with connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION READ ONLY")
+    execute("SET TRANSACTION READ ONLY")
 
     told = exposed()
 

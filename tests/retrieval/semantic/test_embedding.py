@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from compaction.llm.embeddings import EmbeddingClient
@@ -25,7 +24,7 @@ from retrieval.semantic.types import EmbedderState, IndexState
 from tests.factories import a_conversation, a_workspace, say
 from tests.retrieval.semantic.conftest import TEXTS, erase
 from tests.retrieval.semantic.embedder_server import EmbedderServer
-from tests.statements import counted_statements
+from tests.statements import counted_statements, execute
 
 
 def refusal_of(site, mode: str = "semantic") -> LcmError:
@@ -216,8 +215,7 @@ def test_an_index_whose_making_was_broken_off_is_made_again(site):
 def test_a_table_that_was_made_without_an_index_gets_it_at_the_next_set_up(site):
     a_conversation(*TEXTS)
     Embedders.from_settings().set_up()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX embedding_vectors_1_workspace_idx")
+    execute("DROP INDEX embedding_vectors_1_workspace_idx")
 
     site.set_up()
 
@@ -337,8 +335,7 @@ def test_without_pgvector_nothing_is_set_up_and_the_refusal_says_why(site, monke
 def test_where_pgvector_went_away_words_find_everything_and_it_can_be_set_up_again(site):
     a_conversation(*TEXTS)
     site.set_up()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP EXTENSION vector CASCADE")
+    execute("DROP EXTENSION vector CASCADE")
 
     assert refusal_of(site).code == "semantic_not_ready"
     assert "lcm embed setup" in found_by_words_alone(site)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 
 from conversations.errors import Invalid
 from conversations.scope import Scope
@@ -23,7 +22,7 @@ from tests.factories import a_conversation, a_tool_call, a_tool_result, a_worksp
 from tests.pasts import a_project, a_session, a_session_summary
 from tests.retrieval.semantic.conftest import Site
 from tests.retrieval.semantic.embedder_server import vector_of
-from tests.statements import counted_statements
+from tests.statements import counted_statements, execute
 
 SAID = ("My car was fixed on Monday", "The garden needs rain", "A kitten sleeps here", "Dinner is at eight")
 
@@ -48,8 +47,7 @@ def with_passages_beside(text: str, count: int, *, dimension: int) -> None:
         SELECT 1000 + place, 0, 0, 1, 1000, %s, embedding::halfvec({dimension})
         FROM unnest(%s::text[]) WITH ORDINALITY AS given(embedding, place)
     """
-    with connection.cursor() as cursor:
-        cursor.execute(insert, [a_workspace("others").pk, vectors])
+    execute(insert, a_workspace("others").pk, vectors)
 
 
 def test_a_message_is_found_without_one_of_its_words_and_the_passage_is_shown(site):
