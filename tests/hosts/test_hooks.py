@@ -373,17 +373,6 @@ def test_what_waits_stays_where_the_key_is_refused_until_the_host_is_connected_a
     assert Conversation.objects.get().session_id == "cc-1"
 
 
-def test_a_host_without_transcripts_leaves_messages(used):
-    message = {"role": "user", "content": "Which port?", "idempotency_key": "k1"}
-    for _ in range(2):
-        leave("codex", {"do": "append", "session": "cur-1", "messages": [message], "project": "/boats"})
-
-    report = replay()
-
-    assert (report.done, report.created) == (2, 1)
-    assert Conversation.objects.get().project.name == "/boats"
-
-
 @pytest.fixture
 def served(committed_db: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """LCM's API over HTTP, in this process, on a machine that may be too busy for hooks that an agent waits for."""
@@ -664,6 +653,7 @@ def test_events_of_cursor_become_messages_once(served):
         assert report.refused == []
 
     found = Conversation.objects.get(session_id="cursor:c-1")
+    assert found.project.name == "/home/ada/boats"
     roles = [message.role for message in found.messages.order_by("seq")]
     assert roles == ["user", "tool", "tool", "tool", "assistant", "tool"]
     content = found.messages.get(seq=2).content

@@ -8,11 +8,11 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from conversations.audit import AuditLog
-from conversations.errors import Forbidden, Invalid, NotFound
+from conversations.errors import Invalid, NotFound
 from conversations.scope import Scope
 from lcmsite.access import users
 from lcmsite.tasks import forget_ended_sessions
-from lcmsite.types import KeyScope, Role
+from lcmsite.types import Role
 from tests.factories import a_workspace
 from tests.lcmsite.dashboard.visiting import browser_of
 
@@ -28,27 +28,6 @@ def scope() -> Scope:
 def test_a_name_is_one_that_can_be_typed(scope, name):
     with pytest.raises(Invalid, match="1 to 150"):
         users.add(scope, username=name, role=Role.READER)
-
-
-@pytest.mark.parametrize(
-    ("role", "allowed"),
-    [
-        (Role.READER, {KeyScope.READ}),
-        (Role.OPERATOR, {KeyScope.READ, KeyScope.WRITE}),
-        (Role.ADMIN, {KeyScope.READ, KeyScope.WRITE, KeyScope.ADMIN}),
-    ],
-)
-def test_a_role_is_what_a_key_with_its_scope_may(scope, role, allowed):
-    users.add(scope, username="ann", role=role)
-    ((workspace, held),) = users.workspaces_of(get_user_model().objects.get())
-
-    caller = users.caller_in(get_user_model().objects.get(), workspace, held)
-
-    assert {each for each in KeyScope if caller.may(each)} == allowed
-    assert caller.scope == scope and caller.scope.actor == "user ann"
-    if KeyScope.ADMIN not in allowed:
-        with pytest.raises(Forbidden):
-            caller.require(KeyScope.ADMIN)
 
 
 def test_a_person_sees_the_workspaces_they_are_in(scope):

@@ -56,16 +56,6 @@ def test_an_item_is_named_by_its_session_whatever_is_in_the_name(api, session):
     assert of_impact.body["code"] in ("not_found", "invalid_params")
 
 
-def test_who_opens_a_conversation_that_is_there_is_told_what_it_kept_of_its_own(api):
-    first = api.post("conversations/", {"session_id": "trip", "title": "To Rome", "metadata": {"a": 1}}).body
-
-    again = api.post("conversations/", {"session_id": "trip", "title": "To Paris", "metadata": {"a": 1}}).body
-
-    assert (first["created"], first["left_as_it_was"]) == (True, [])
-    assert (again["created"], again["left_as_it_was"]) == (False, ["title"])
-    assert (again["conversation_id"], again["title"]) == (first["conversation_id"], "To Rome")
-
-
 def test_every_part_column_is_taken_and_given_back(api, conversation):
     full = asdict(full_part()) | {"metadata": {"z": 1, "a": 2}}
     part = json.loads(json.dumps(full, default=str))
