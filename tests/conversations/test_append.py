@@ -185,6 +185,21 @@ def test_a_keyed_append_reads_no_more_rows_in_a_longer_conversation(conversation
     assert rows_gone_through() - before < 100
 
 
+def test_new_batches_do_not_read_the_conversation_for_each_key_before_its_length_is_known(conversation_id):
+    for _ in range(200):
+        say(a_conversation().conversation_id, keyed("1", "x" * 200), keyed("2", "y" * 200))
+    analyze("messages")
+    batches = [[keyed(f"key {first + number}") for number in range(100)] for first in range(0, 1000, 100)]
+    before = rows_gone_through("messages")
+
+    for batch in batches:
+        say(conversation_id, *batch)
+
+    # Once for each batch, and not for each message.
+    assert rows_gone_through("messages") - before < 1000 * len(batches)
+    assert not any(each.created for each in say(conversation_id, *batches[-1]).messages)
+
+
 def test_a_key_belongs_to_its_conversation(conversation_id):
     other = a_conversation().conversation_id
 
