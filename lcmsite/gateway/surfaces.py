@@ -206,7 +206,7 @@ def _parent_response(body: Row) -> str | None:
     thread = body.get("thread")
     if isinstance(thread, dict) and thread.get("type") == "continue":
         given = thread.get("previous_message_id")
-    return given if isinstance(given, str) and given else None
+    return given if isinstance(given, str) and given and given.isprintable() else None
 
 
 def _vendor_conversation(body: Row) -> str | None:

@@ -265,6 +265,13 @@ def test_a_request_with_only_what_is_new_is_known_as_one(surface, more, parent):
     assert request.parent_response == parent
 
 
+@pytest.mark.parametrize("character", ["\x00", "\ud800"])
+def test_an_id_that_cannot_be_stored_refers_to_no_answer(character):
+    request = read_request(Surface.RESPONSES, {"input": [USER], "previous_response_id": f"resp_{character}"})
+
+    assert (request.parent_response, request.is_delta) == (None, False)
+
+
 @pytest.mark.parametrize("row", [7, {}, {"role": "x"}, {"role": "user", "content": 7}, {"type": "unheard_of"}])
 def test_what_cannot_be_read_is_kept_as_it_came(row):
     for surface in Surface:
