@@ -143,19 +143,6 @@ def test_what_cannot_be_uploaded_or_downloaded_is_told(conversation_id, tmp_path
     assert reader.exit_code == 5
 
 
-def test_lines_of_a_file_are_read_by_every_face(conversation_id):
-    api = Api(an_api_key())
-    file_id = json.loads(ask("POST", f"conversations/{conversation_id}/files/", b"one\ntwo\nthree\n").content)[
-        "file_id"
-    ]
-
-    reply = api.get(f"files/{file_id}/lines/", first_line=2, line_count=1)
-    shown = lcm("--json", "read-lines", file_id, "--first-line", "2", "--line-count", "1")
-
-    assert (reply.body["text"], reply.body["next_line"]) == ("two\n", 3)
-    assert shown.json == reply.body
-
-
 def test_a_message_too_long_says_so_in_the_answer_and_comes_back_whole(conversation_id):
     api = Api(an_api_key())
     text = "".join(f"{n},{n * n}\n" for n in range(30_000))

@@ -59,13 +59,6 @@ def test_a_delegation_without_retention_is_refused_in_the_words_of_the_specifica
     assert not MapRun.objects.exists()
 
 
-def test_a_grant_demands_what_is_handed_over_and_what_is_kept(session):
-    refused = agentic(session, "--retain", "the final word", "--grant-id", "grant_0123456789abcdef")
-
-    assert refused.exit_code == 2
-    assert "delegated_scope" in refused.problem["detail"]
-
-
 def test_items_come_from_a_file_and_are_worked_on_from_the_command_line(session, tmp_path):
     path = tmp_path / "items.jsonl"
     path.write_text('{"n": 1.50}\n')
