@@ -59,6 +59,10 @@ def pages(ask: Callable[..., Any], *, cursor: str | None = None, **asked: Any) -
     return found
 
 
+def range_pages(number: int, from_seq: int, to_seq: int, **options: Any) -> list[RangeExpansion]:
+    return pages(engine().expand_range, conversation_id=number, from_seq=from_seq, to_seq=to_seq, **options)
+
+
 def told(results: Sequence[RangeExpansion]) -> list[str | int]:
     """What these pages show: the ids of summaries and the seqs of messages."""
     items = [item for result in results for item in result.items]

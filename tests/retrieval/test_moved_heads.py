@@ -7,16 +7,10 @@ import pytest
 from compaction.hosts.branching import Branches
 from conversations.scope import Scope
 from conversations.types import NewMessage, Role
-from retrieval.describing.ranges import RangeExpansion
 from retrieval.types import BranchChoice, MessageSpan
 from tests.factories import a_conversation, a_store, a_workspace
-from tests.retrieval import lineages
-from tests.retrieval.lineages import engine, told
+from tests.retrieval.lineages import engine, range_pages, told
 from tests.summaries import a_summary_of
-
-
-def pages(number: int, from_seq: int, to_seq: int, **options) -> list[RangeExpansion]:
-    return lineages.pages(engine().expand_range, conversation_id=number, from_seq=from_seq, to_seq=to_seq, **options)
 
 
 def rewind(number: int, seq: int) -> None:
@@ -53,12 +47,12 @@ def test_a_range_is_covered_by_the_active_path_and_counts_the_messages_off_it(re
 def test_an_opened_range_follows_the_active_path_and_counts_the_messages_off_it(rewound):
     number, earlier, _ = rewound
 
-    opened = pages(number, 1, 13, include_messages=True, depth=-1)
+    opened = range_pages(number, 1, 13, include_messages=True, depth=-1)
 
     assert told(opened) == [earlier, 1, 2, 3, 4, 13]
     assert "8 messages" in opened[-1].note
-    assert told(pages(number, 9, 12, include_messages=True)) == []
-    assert told(pages(number, 9, 12, only_messages=True)) == [9, 10, 11, 12]
+    assert told(range_pages(number, 9, 12, include_messages=True)) == []
+    assert told(range_pages(number, 9, 12, only_messages=True)) == [9, 10, 11, 12]
 
 
 def test_the_pages_of_a_range_keep_their_path_while_the_head_moves(committed_db):
@@ -69,9 +63,9 @@ def test_the_pages_of_a_range_keep_their_path_while_the_head_moves(committed_db)
 
     rewind(number, 12)
 
-    rest = pages(number, 1, 13, include_messages=True, depth=-1, cursor=first.cursor)
+    rest = range_pages(number, 1, 13, include_messages=True, depth=-1, cursor=first.cursor)
     assert list(dict.fromkeys(told([first, *rest]))) == [earlier, 1, 2, 3, 4, 13]
-    assert told(pages(number, 1, 13, include_messages=True)) == [around, 9, 10, 11, 12]
+    assert told(range_pages(number, 1, 13, include_messages=True)) == [around, 9, 10, 11, 12]
 
 
 def test_active_is_what_the_context_holds(rewound):

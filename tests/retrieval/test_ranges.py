@@ -9,23 +9,18 @@ import pytest
 from conversations.errors import Invalid
 from integrity.repairs.quarantines import Quarantines
 from integrity.retention.erasure import Erasures
-from retrieval.describing.ranges import RangeExpansion
 from retrieval.types import MessageSpan
 from tests.factories import a_conversation, a_store, say
 from tests.integrity.erasing import erased
 from tests.rejoining import joined
 from tests.retrieval import lineages
-from tests.retrieval.lineages import Graph, a_graph, engine, told
+from tests.retrieval.lineages import Graph, a_graph, engine, range_pages, told
 from tests.summaries import a_summary_of
 
 
 @pytest.fixture(scope="module")
 def graph(module_rows) -> Graph:
     return a_graph(12)
-
-
-def pages(number: int, from_seq: int, to_seq: int, **options) -> list[RangeExpansion]:
-    return lineages.pages(engine().expand_range, conversation_id=number, from_seq=from_seq, to_seq=to_seq, **options)
 
 
 # -- describe
@@ -101,23 +96,23 @@ def test_the_first_layer_of_a_range_is_what_the_context_has_for_it(graph):
 
     assert told([with_messages]) == [middle.summary_id, third.summary_id, 9, 10]
     assert {(item.of, item.level) for item in with_messages.items} == {(f"conv_{number}", 1)}
-    assert told(pages(number, 2, 10)) == [middle.summary_id, third.summary_id]
+    assert told(range_pages(number, 2, 10)) == [middle.summary_id, third.summary_id]
 
 
 def test_messages_that_a_page_of_a_range_leaves_out_are_counted(graph):
     number, *_ = graph
-    some, all_raw = pages(number, 2, 10), pages(number, 9, 12)
+    some, all_raw = range_pages(number, 2, 10), range_pages(number, 9, 12)
 
     assert "2 messages" in some[-1].note and "include_messages" in some[-1].note
     assert all_raw[-1].items == () and "4 messages" in all_raw[-1].note
-    assert pages(number, 2, 10, include_messages=True)[-1].note is None
+    assert range_pages(number, 2, 10, include_messages=True)[-1].note is None
 
 
 def test_a_range_is_opened_as_deep_as_it_is_asked_for(graph):
     number, first, second, middle, third = graph
 
-    two = told(pages(number, 2, 10, depth=2, include_messages=True))
-    all_levels = told(pages(number, 2, 10, depth=-1, include_messages=True))
+    two = told(range_pages(number, 2, 10, depth=2, include_messages=True))
+    all_levels = told(range_pages(number, 2, 10, depth=-1, include_messages=True))
 
     # What begins before the range comes where the range begins.
     assert two == [middle.summary_id, first.summary_id, 3, second.summary_id, third.summary_id, 7, 8, 9, 10]
@@ -129,7 +124,7 @@ def test_a_range_is_opened_as_deep_as_it_is_asked_for(graph):
 def test_the_messages_alone_are_all_of_the_range_and_nothing_else(graph):
     number, *_ = graph
 
-    found = pages(number, 3, 11, only_messages=True, token_cap=30)
+    found = range_pages(number, 3, 11, only_messages=True, token_cap=30)
 
     assert len(found) > 1
     whole = list(joined(item for page in found for item in page.items))
@@ -140,9 +135,9 @@ def test_the_messages_alone_are_all_of_the_range_and_nothing_else(graph):
 @pytest.mark.parametrize("cap", [7, 40, 4000])
 def test_no_page_of_a_range_costs_more_than_its_cap_and_nothing_is_lost_or_doubled(graph, cap):
     number, *_ = graph
-    everything = pages(number, 2, 11, depth=-1, include_messages=True)
+    everything = range_pages(number, 2, 11, depth=-1, include_messages=True)
 
-    found = pages(number, 2, 11, depth=-1, include_messages=True, token_cap=cap)
+    found = range_pages(number, 2, 11, depth=-1, include_messages=True, token_cap=cap)
 
     assert all(page.tokens <= cap and page.items for page in found)
     texts: dict[str, str] = {}
@@ -163,7 +158,7 @@ def test_what_comes_behind_a_long_message_that_lost_its_text_is_given_too(db, ta
         else:
             erased(Erasures.from_settings(), number, from_seq=seq, to_seq=seq)
 
-    found = pages(number, 1, 7, only_messages=True, token_cap=800)
+    found = range_pages(number, 1, 7, only_messages=True, token_cap=800)
 
     assert told(found) == [1, 2, 3, 4, 5, 6, 7]
     assert [item.first_seq for page in found for item in page.items if not item.content] == list(longest)
@@ -175,7 +170,7 @@ def test_messages_appended_within_an_open_range_are_on_later_pages(graph):
     first = engine().expand_range(conversation_id=number, from_seq=9, to_seq=99, only_messages=True, token_cap=20)
     say(number, "one more")
 
-    found = [first, *pages(number, 9, 99, only_messages=True, cursor=first.cursor)]
+    found = [first, *range_pages(number, 9, 99, only_messages=True, cursor=first.cursor)]
 
     assert [message.seq for message in joined(item for page in found for item in page.items)] == [9, 10, 11, 12, 13]
 
