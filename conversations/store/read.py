@@ -113,7 +113,7 @@ def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> li
             stored["content"], stored["metadata"], exact = texts.content, texts.metadata, texts.exactly
         stored["role"] = ROLES[stored["role"]]
         stored["created_at"] = datetime.fromisoformat(stored["created_at"])
-        stored["metadata"] = metadata_of(stored["metadata"])
+        stored["metadata"] = _decode(stored["metadata"])[0]
         stored["parts"] = tuple(parts.get(message_id, ()))
         if exact:
             stored.update(exact)
@@ -179,8 +179,3 @@ def _unusual(more: str) -> dict[str, Any]:
     if values["step_cost"] is not None:
         values["step_cost"] = Decimal(values["step_cost"])
     return values
-
-
-def metadata_of(text: str) -> Any:
-    """Parse a message's metadata from the text of its column; most are empty."""
-    return {} if text == "{}" else _decode(text)[0]

@@ -15,10 +15,10 @@ from conversations.errors import Invalid, NotFound
 from conversations.humanize import counted
 from conversations.models import Project
 from conversations.scope import EVERYTHING, Scope
-from conversations.sql import snapshot
+from conversations.sql import rows, snapshot
 from retrieval.history.session_expansion import SessionOpener
 from retrieval.history.session_search import SessionSearch
-from retrieval.history.timelines import entries, project_named, projects_of, session_before
+from retrieval.history.timelines import SQL, entries, project_named, session_before
 from retrieval.history.types import ProjectOutline, SessionAgo, TimelineEntry
 from retrieval.policy import RetrievalPolicy
 
@@ -33,7 +33,9 @@ class ProjectHistory(SessionOpener, SessionSearch):
 
     def list_projects(self, *, after_name: str | None = None, limit: int = 100) -> list[ProjectOutline]:
         """List projects by name, with their numbers of sessions, arcs and epochs."""
-        return projects_of(self.scope, after_name=after_name, limit=limit)
+        owned = "true" if self.scope.workspace_id is None else "p.workspace_id = %(workspace_id)s"
+        values = {"workspace_id": self.scope.workspace_id, "after_name": after_name, "limit": limit}
+        return [ProjectOutline(*row) for row in rows(SQL["projects"].format(owned=owned), values)]
 
     def timeline(
         self,

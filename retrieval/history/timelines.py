@@ -13,10 +13,10 @@ from conversations.models import Project
 from conversations.scope import Scope, not_found
 from conversations.sql import load, rows, texts
 from conversations.types import Level, ParentLink
-from retrieval.history.types import ProjectOutline, TimelineEntry
+from retrieval.history.types import TimelineEntry
 from retrieval.search.filters import all_of
 
-_SQL = load("retrieval/history/timeline.sql")
+SQL = load("retrieval/history/timeline.sql")
 _COLUMNS = (
     "id", "depth", "project", "earliest_at", "latest_at", "token_count", "content", "part_of", "conversation_id",
     "session_id", "title", "parent_id", "parent_link", "message_count", "behind", "children", "sessions", "level",
@@ -38,13 +38,6 @@ def project_named(name: str, scope: Scope) -> Project:
     if not found:
         raise not_found("project", name)
     return found[0]
-
-
-def projects_of(scope: Scope, *, after_name: str | None, limit: int) -> list[ProjectOutline]:
-    """List the projects of a scope by name."""
-    owned = "true" if scope.workspace_id is None else "p.workspace_id = %(workspace_id)s"
-    values = {"workspace_id": scope.workspace_id, "after_name": after_name, "limit": limit}
-    return [ProjectOutline(*row) for row in rows(_SQL["projects"].format(owned=owned), values)]
 
 
 def entries(
@@ -82,11 +75,11 @@ def entries(
         _OF_CONVERSATIONS: conversation_ids,
         _OF_IDS: ids,
     }
-    statement = _SQL["entries"].format(
+    statement = SQL["entries"].format(
         of_summaries=all_of(of_summaries),
         of_conversations=all_of(of_conversations),
         of_parents=owner.format("s"),
-        behind="true" if behind is None else _SQL["behind"],
+        behind="true" if behind is None else SQL["behind"],
     )
     found = rows(statement, values)
     hidden = withheld_sessions(scope.workspace_id)
@@ -96,7 +89,7 @@ def entries(
 def session_before(conversation_id: int, *, sessions_ago: int) -> int | None:
     """Find the conversation of the session `sessions_ago` sessions earlier, or None."""
     values = {"conversation_id": conversation_id, "back": sessions_ago - 1}
-    return next((int(found) for (found,) in rows(_SQL["session_ago"], values)), None)
+    return next((int(found) for (found,) in rows(SQL["session_ago"], values)), None)
 
 
 def _owner(*, project_id: int | None, workspace_id: int | None) -> str:
