@@ -103,7 +103,6 @@ def part_lines(conversation_id: int, *, cold: Callable[[], ColdTexts] = ColdText
 
 
 def head_move_lines(conversation_id: int) -> Iterator[Line]:
-    """Yield the moves of the head."""
     for move in HeadMove.objects.filter(conversation_id=conversation_id).order_by("number").iterator():
         yield as_line("head_move", move)
 

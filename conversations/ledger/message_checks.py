@@ -16,7 +16,6 @@ from conversations.types import PART_COLUMNS
 
 
 def part_hash_of(part: Line) -> str:
-    """Return the hash of the values of a part."""
     values = {name: part[name] for name in PART_COLUMNS if name in part}
     if "step_cost" in values:
         values["step_cost"] = Decimal(values["step_cost"])

@@ -173,7 +173,6 @@ def _position(cursor: str | None, request: str) -> Position:
 
 
 def _items_of(batch: Sequence[PastEntry], hidden: frozenset[str], withheld: frozenset[str]) -> list[ExpandedItem]:
-    """Read one item for each entry."""
     ids = [each.node.summary_id for each in batch if each.entry is None]
     summaries = {row[0]: row for row in rows(_SQL["summaries"], [texts(ids)])} if ids else {}
     below = iter(items_of([each.entry for each in batch if each.entry is not None], withheld=withheld))

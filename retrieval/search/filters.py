@@ -140,7 +140,6 @@ class Filters:
 
     @cached_property
     def tables(self) -> tuple[Searchable, ...]:
-        """The tables to search."""
         return tuple(table for table in SEARCHABLES if table.kind in self.request.kinds)
 
     @property

@@ -108,7 +108,6 @@ def claimed_kind(seen: Seen) -> FileKind | None:
 
 
 def kind_of(seen: Seen) -> FileKind:
-    """Return the kind of the file."""
     for kind, signatures in _SIGNATURES.items():
         if seen.head.startswith(signatures):
             return kind
