@@ -178,13 +178,7 @@ class Policy:
         """Return the operator's policy: the defaults, overridden by `settings.LCM`."""
         from django.conf import settings
 
-        return cls._of(tuple(settings.LCM.items()))
-
-    @classmethod
-    @cache
-    def _of(cls, given: tuple[tuple[str, Any], ...]) -> Self:
-        """Build the policy from settings; cached, as every append reads it."""
-        return cls(**{name: value for name, value in given if name in cls.kinds()})
+        return cls(**{name: value for name, value in settings.LCM.items() if name in cls.kinds()})
 
     def overridden(self, overrides: Mapping[str, Any]) -> Self:
         """Return this policy with a conversation's values; ignores other policies'.
