@@ -9,7 +9,6 @@ from typing import Any
 import psycopg
 from django.db import connection, transaction
 from django.db.backends.utils import CursorDebugWrapper, CursorWrapper
-from psycopg.pq import Format
 from psycopg.rows import dict_row, tuple_row
 from psycopg.types.numeric import Int8
 
@@ -35,7 +34,6 @@ def prepared_cursor(
     *,
     kind: type[psycopg.Cursor[Any]] = PreparedCursor,
     row_factory: Callable[[Any], Any] = tuple_row,
-    binary: bool = False,
 ) -> Iterator[CursorWrapper]:
     """Open a cursor on Django's connection, in its transaction, with its errors.
 
@@ -44,15 +42,14 @@ def prepared_cursor(
     """
     connection.ensure_connection()
     cursor = kind(connection.connection, row_factory=row_factory)
-    cursor.format = Format.BINARY if binary else Format.TEXT
     wrapped = (LoggedCursor if connection.queries_logged else CursorWrapper)(cursor, connection)
     with transaction.mark_for_rollback_on_error(connection.alias), wrapped:
         yield wrapped
 
 
-def rows(statement: str, values: Values = (), *, binary: bool = False) -> list[tuple[Any, ...]]:
-    """Return all rows of a prepared statement; with `binary`, enums are bytes."""
-    with prepared_cursor(binary=binary) as cursor:
+def rows(statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+    """Return all rows of a prepared statement."""
+    with prepared_cursor() as cursor:
         cursor.execute(statement, values)
         return cursor.fetchall()
 

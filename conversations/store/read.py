@@ -33,11 +33,9 @@ _UNUSUAL = tuple(name for name in PartRecord.__dataclass_fields__ if name not in
 
 # Columns that are read as another type, which Python parses.
 _READ_AS = {
-    "role": "role::text",
     "created_at": "created_at::text",
     "content_hash": "encode(content_hash, 'hex')",
     "chain_hash": "encode(chain_hash, 'hex')",
-    "part_type": "part_type::text",
     # As text, because the connection determines how jsonb is parsed.
     "metadata": "metadata::text",
     "tool_input": "tool_input::text",
@@ -85,7 +83,7 @@ def messages_of(message_ids: Sequence[int], *, cold: ColdTexts | None = None) ->
     if not message_ids:
         return []
     wanted = {"message_ids": array(message_ids)}
-    found = until_settled(lambda: _read(rows(_BY_ID, wanted, binary=True), cold))
+    found = until_settled(lambda: _read(rows(_BY_ID, wanted), cold))
     by_id = {message.message_id: message for message in found}
     return [by_id[message_id] for message_id in message_ids if message_id in by_id]
 
@@ -98,7 +96,7 @@ def messages_after(
     Returns an empty list if the conversation is not in the workspace. `workspace_id` None means any workspace.
     """
     values = {"conversation_id": conversation_id, "workspace_id": workspace_id, "after_seq": after_seq, "limit": limit}
-    return until_settled(lambda: _read(rows(_AFTER, values, binary=True)))
+    return until_settled(lambda: _read(rows(_AFTER, values)))
 
 
 def _read(found: Sequence[tuple[Any, ...]], cold: ColdTexts | None = None) -> list[MessageRecord]:
@@ -127,7 +125,7 @@ def parts_of(message_ids: Iterable[int], *, cold: ColdTexts | None = None) -> di
     `cold` has the blocks that were read already. Raises BlockGone: call this inside `cold_texts.until_settled`.
     """
     # Sorted here, by message and ordinal, as the server would sort complete rows with their texts.
-    fetched = sorted(rows(_PARTS, [array(message_ids)], binary=True))
+    fetched = sorted(rows(_PARTS, [array(message_ids)]))
     # For most rows this checks a single value, `exact`.
     cold = cold_texts((row[-2][MARK] for row in fetched if row[-2] and is_cold(row[-2])), cold)
     found: dict[int, list[PartRecord]] = defaultdict(list)

@@ -99,7 +99,7 @@ class StoredContext:
             "has_summaries": self.counters.active_messages < self.counters.message_count,
         }
         statement = f"{_STORED} UNION ALL {WITHHELD}" if self.conversation.quarantined else _STORED
-        return page_in(rows(statement, values, binary=True))
+        return page_in(rows(statement, values))
 
     def around(self, seqs: Iterable[int]) -> list[Candidate]:
         return messages_around(self.conversation.conversation_id, seqs, off_path=self.conversation.off_path)

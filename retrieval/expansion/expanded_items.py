@@ -40,7 +40,7 @@ def _without_text(item: ExpandedItem) -> ExpandedItem:
 
 
 def _summaries(summary_ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    return {row[0]: row for row in rows(_SQL["summaries"], [texts(summary_ids)], binary=True)}
+    return {row[0]: row for row in rows(_SQL["summaries"], [texts(summary_ids)])}
 
 
 def sliced(whole: ExpandedItem, piece: Slice, *, parts_total: int) -> ExpandedItem:

@@ -80,7 +80,7 @@ class Outline:
     def window(self, begin: int, upto: int, most: int) -> list[Entry]:
         """Read the summaries, and the first `most` messages, that begin in a window."""
         values = {**self.values, "first": self.first_seq, "from": begin, "upto": upto, "most": most}
-        return sorted(Entry(*row) for row in rows(self.statement, values, binary=True))
+        return sorted(Entry(*row) for row in rows(self.statement, values))
 
     def entries(self, *, start: Key, cap: int) -> Iterator[Entry]:
         """Yield the entries from `start` on, in order, reading lazily.

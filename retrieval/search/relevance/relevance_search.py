@@ -187,7 +187,7 @@ class RankedRows:
         """Read the best rows of each table, with one statement."""
         tables = self.filters.tables
         statement = " UNION ALL ".join(f"({self._best(table, query, kind)})" for kind, table in enumerate(tables))
-        fetched = rows(statement, self._values(query), binary=True)
+        fetched = rows(statement, self._values(query))
         return tuple(
             self._hits([row for row in fetched if row[0] == kind], table, query) for kind, table in enumerate(tables)
         )
@@ -336,7 +336,7 @@ class RankedRows:
             instructs=_SQL["instructs"] if weights.may_be_instructed else "false",
         )
         near = {"conversations": array(map(conversation_of, places)), "seqs": array(map(seq_of, places))}
-        return [Neighbour(*row) for row in rows(statement, {**filters.values, **near}, binary=True)]
+        return [Neighbour(*row) for row in rows(statement, {**filters.values, **near})]
 
 
 def _marked_down(shares: Sequence[float], listed: Collection[int], query: CompiledQuery) -> list[float]:

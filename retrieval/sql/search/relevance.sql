@@ -26,7 +26,7 @@ WITH {newest} hits AS MATERIALIZED (
     ORDER BY ({worth}) / {length_cost} DESC, id DESC
     LIMIT {most}
 )
-SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}], token_count, {answered_in}, order_place,
+SELECT {kind}, id::text, {one_place}, ARRAY[{share_columns}]::float8[], token_count, {answered_in}, order_place,
        author, role, created_at, {of_lcm}, words, CASE WHEN id = (SELECT id FROM best LIMIT 1) THEN (
            SELECT ARRAY[looked_at, {rarity_columns}] FROM rarities
        ) END
