@@ -1,5 +1,4 @@
--- How many rows of a list fit into the bytes of one page. A JSON value of up to a kilobyte counts with its stored size:
--- to serialize it only to measure it would cost more.
+-- How many rows of a list fit into the bytes of one page.
 
 -- name: messages_that_fit
 -- For the messages after a seq: their number up to the limit, and the number of these that fit.
@@ -11,8 +10,7 @@ FROM (
   FROM (
     SELECT m.seq,
            600 + coalesce(octet_length(m.content), 0)
-           + CASE WHEN pg_column_size(m.metadata) > 1024 THEN octet_length(m.metadata::text) ELSE coalesce(pg_column_size(m.metadata), 0) END
-           + CASE WHEN pg_column_size(m.exact) > 1024 THEN octet_length(m.exact::text) ELSE coalesce(pg_column_size(m.exact), 0) END
+           + octet_length(concat(m.metadata, m.exact))
            + CASE WHEN m.cold_block_id IS NULL THEN 0 ELSE 4 * m.token_count END
            + coalesce((
                SELECT sum(
@@ -20,10 +18,7 @@ FROM (
                  + coalesce(octet_length(p.text_content), 0) + coalesce(octet_length(p.tool_output), 0) + coalesce(octet_length(p.tool_error), 0)
                  + coalesce(octet_length(p.file_url), 0) + coalesce(octet_length(p.subtask_prompt), 0) + coalesce(octet_length(p.tool_title), 0)
                  + coalesce(octet_length(p.subtask_desc), 0) + coalesce(octet_length(p.step_reason), 0) + coalesce(octet_length(p.snapshot_hash), 0)
-                 + CASE WHEN pg_column_size(p.tool_input) > 1024 THEN octet_length(p.tool_input::text) ELSE coalesce(pg_column_size(p.tool_input), 0) END
-                 + CASE WHEN pg_column_size(p.metadata) > 1024 THEN octet_length(p.metadata::text) ELSE coalesce(pg_column_size(p.metadata), 0) END
-                 + CASE WHEN pg_column_size(p.exact) > 1024 THEN octet_length(p.exact::text) ELSE coalesce(pg_column_size(p.exact), 0) END
-                 + CASE WHEN pg_column_size(p.patch_files) > 1024 THEN octet_length(p.patch_files::text) ELSE coalesce(pg_column_size(p.patch_files), 0) END
+                 + octet_length(concat(p.tool_input, p.metadata, p.exact, p.patch_files))
                ) FROM message_parts p WHERE p.message_id = m.message_id
              ), 0) AS weight
     FROM messages m WHERE m.conversation_id = %(conversation_id)s AND m.seq > %(after_seq)s
@@ -35,11 +30,8 @@ FROM (
 -- A template: the ids of the conversations that fit into a page, and the number of conversations up to its limit.
 SELECT coalesce(array_agg(conversation_id ORDER BY place) FILTER (WHERE total <= %(most_bytes)s OR place = 1), '{{}}'), count(*)
 FROM (
-  SELECT conversation_id, row_number() OVER in_order AS place, sum(
-           500
-           + CASE WHEN pg_column_size(metadata) > 1024 THEN octet_length(metadata::text) ELSE coalesce(pg_column_size(metadata), 0) END
-           + CASE WHEN pg_column_size(overrides) > 1024 THEN octet_length(overrides::text) ELSE coalesce(pg_column_size(overrides), 0) END
-         ) OVER in_order AS total
+  SELECT conversation_id, row_number() OVER in_order AS place,
+         sum(500 + octet_length(concat(metadata, overrides))) OVER in_order AS total
   FROM (
     SELECT c.conversation_id, c.metadata, c.overrides FROM conversations c
     WHERE (%(after_id)s::bigint IS NULL OR c.conversation_id {behind} %(after_id)s)
