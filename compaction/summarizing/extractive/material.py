@@ -38,10 +38,6 @@ ROOM_FOR_CLOSING = 40
 # The shortest text, for when no other fits.
 MARK = "…"
 
-# Sources with more characters than this for each token of the target have over twice its tokens in any script, so they
-# need not be counted.
-_SURELY_LONG = 16
-
 
 class Statement(NamedTuple):
     """A unit with the index of its passage, its weight and its terms."""
@@ -140,9 +136,6 @@ def _speakers(sources: Sequence[Source]) -> frozenset[str]:
 
 def budget_of(request: SummaryRequest) -> int:
     """Return the budget: the target, or half of the sources' tokens if that is less."""
-    characters = sum(len(source.text) for source in request.sources)
-    if characters > _SURELY_LONG * request.target_tokens:
-        return request.target_tokens
     cost = sum(request.count_tokens(source.text) for source in request.sources)
     return min(request.target_tokens, max(_A_LINE, int(_MOST_OF_SOURCE * cost)), max(1, cost - 1))
 
