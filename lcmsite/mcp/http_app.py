@@ -87,7 +87,9 @@ class RequestGuard:
             raise MethodNotAllowed(f"This path does not take {scope['method'][:20]} requests; send a POST.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
             raise UnsupportedMediaType("The body must be JSON, sent as Content-Type: application/json.")
-        with await read_body(receive, length=declared_length(scope)) as received:
+        # A body that is declared too large is refused before it is read.
+        declared_length(scope)
+        with await read_body(receive) as received:
             body = received.read()
         message = json_text.parse(body)
         if may_hold_surrogates(body):

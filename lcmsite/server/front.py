@@ -117,7 +117,7 @@ class Front:
             return io.BytesIO()
         if length > settings.DEPLOYMENT.max_anonymous_bytes:
             await self.run_in_thread(lambda place: require_known_caller(scope), scope)
-        return await read_body(receive, length=length)
+        return await read_body(receive)
 
     async def run_in_thread(self, work: Callable[[Place], T], scope: Scope) -> T:
         """Run work in a free thread. Raises Busy if too many wait, or ClientGone."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import import_module
@@ -49,7 +48,7 @@ def declared_length(scope: Scope) -> int | None:
     return length
 
 
-async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
+async def read_body(receive: Receive) -> IO[bytes]:
     """Read the whole body into memory or a temporary file; the caller closes it.
 
     Raises RequestTimeout if it is too slow, ClientGone if the client disconnects, and RequestDataTooBig above
@@ -57,9 +56,7 @@ async def read_body(receive: Receive, *, length: int | None) -> IO[bytes]:
     """
     seconds = settings.DEPLOYMENT.request_timeout_seconds
     began = asyncio.get_running_loop().time()
-    is_small = length is not None and length <= MOST_IN_MEMORY
-    # The caller closes it.
-    body: IO[bytes] = io.BytesIO() if is_small else SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115
+    body = SpooledTemporaryFile(MOST_IN_MEMORY)  # noqa: SIM115  # the caller closes it
     received_bytes, more = 0, True
     try:
         async with asyncio.timeout(seconds) as limit:
