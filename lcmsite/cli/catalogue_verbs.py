@@ -127,7 +127,5 @@ def read_argument(given: str) -> str | bytes:
 
 
 def _read_bytes(path: str) -> bytes:
-    if path == STDIO:
-        return sys.stdin.buffer.read()
     with opened(path) as file:
         return file.read()

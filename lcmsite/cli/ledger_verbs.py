@@ -93,9 +93,7 @@ def verify_ledger(session: Session, arguments: Namespace) -> Any:
             return ledgers.verify_live(conversation_id=conversation_id, expected=expected)
     if not arguments.what:
         raise Invalid("Name a file, or give --live.", code="usage")
-    if arguments.what == STDIO:
-        return Ledgers.from_settings().verify_file(sys.stdin.buffer, name="standard input", expected=expected)
-    name = Path(arguments.what).name
+    name = "standard input" if arguments.what == STDIO else Path(arguments.what).name
     with waiting(f"Verifying {name} ..."), opened(arguments.what) as file:
         return Ledgers.from_settings().verify_file(file, name=name, expected=expected)
 
@@ -103,8 +101,9 @@ def verify_ledger(session: Session, arguments: Namespace) -> Any:
 def _read_expected(arguments: Namespace) -> Expected:
     anchor = None
     if arguments.anchor:
-        with opened(arguments.anchor) as file:
-            anchor = Path(arguments.anchor).name, file.read()
+        path = Path(arguments.anchor)
+        with opened(path) as file:
+            anchor = path.name, file.read()
     return Expected.of(anchor=anchor, trusted_key=arguments.public_key, line_hash=arguments.expect)
 
 

@@ -131,11 +131,9 @@ def _require_possible(kind: MapKind, given: dict[str, Any]) -> None:
 def _store_input(session: Session, conversation_id: int, source: str) -> LargeFileRecord:
     """Store the input as a file of the conversation."""
     service = LargeFileService.from_settings(session.caller_with(KeyScope.WRITE).scope)
-    if source == STDIO:
-        content, name = sys.stdin.buffer.read(), "items"
-    else:
-        with opened(source) as file:
-            content, name = file.read(), Path(source).name
+    with opened(source) as file:
+        content = file.read()
+    name = "items" if source == STDIO else Path(source).name
     return service.store(conversation_id=conversation_id, content=content, file_name=name)
 
 
@@ -168,12 +166,9 @@ def export_events(session: Session, arguments: Namespace) -> Any:
     The events of each run are a hash chain (docs/map.md), which `lcm map verify` verifies from the file alone.
     """
     record = MapRecord.from_settings(session.caller_with(KeyScope.READ).scope)
-    if arguments.output == STDIO:
-        sys.stdout.flush()
-        record.export(sys.stdout.buffer, run_id=arguments.run_id)
-        return None
     with opened(arguments.output, "xb") as file:
-        return record.export(file, run_id=arguments.run_id)
+        report = record.export(file, run_id=arguments.run_id)
+    return None if arguments.output == STDIO else report
 
 
 @verb(
@@ -193,7 +188,6 @@ def verify_record(session: Session, arguments: Namespace) -> Any:
     A record whose hashes were all recomputed, or whose newest events were removed, passes this check; --expect detects
     both.
     """
-    if arguments.file == STDIO:
-        return verify_events(sys.stdin.buffer, name="standard input", expected=arguments.expect)
+    name = "standard input" if arguments.file == STDIO else Path(arguments.file).name
     with opened(arguments.file) as file:
-        return verify_events(file, name=Path(arguments.file).name, expected=arguments.expect)
+        return verify_events(file, name=name, expected=arguments.expect)

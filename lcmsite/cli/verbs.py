@@ -94,7 +94,14 @@ def waiting(words: str) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path | str, mode: str = "rb") -> Iterator[BufferedRandom]:
-    """Open a local file; raises Invalid, or Conflict if it exists already."""
+    """Open a local file, or standard input or output for the text "-".
+
+    Raises Invalid, or Conflict if a new file exists already.
+    """
+    if path == STDIO:
+        sys.stdout.flush()
+        yield cast("BufferedRandom", sys.stdin.buffer if mode == "rb" else sys.stdout.buffer)
+        return
     with ExitStack() as stack:
         try:
             file = stack.enter_context(Path(path).open(mode))
@@ -113,9 +120,5 @@ def unusable(path: Path | str, refusal: Exception, done: str) -> Invalid:
 
 def write_bytes(target: str, content: bytes) -> None:
     """Write to a new file, or to standard output for `-`."""
-    if target == STDIO:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        return
     with opened(target, "xb") as file:
         file.write(content)
