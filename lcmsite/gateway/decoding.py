@@ -12,6 +12,7 @@ import zstandard
 CODINGS = ("gzip", "deflate", "zstd", "identity")
 # 512 coded bytes decode to at most 16 MiB in any of these codings.
 _STEP_BYTES = 512
+_GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Decoder(Protocol):
@@ -21,6 +22,20 @@ class Decoder(Protocol):
 class _Plain:
     def decompress(self, data: bytes, /) -> bytes:
         return data
+
+
+class _Gzip:
+    """Decodes gzip, also in several members one after another."""
+
+    def __init__(self) -> None:
+        self.inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def decompress(self, data: bytes, /) -> bytes:
+        found = self.inner.decompress(data)
+        while (rest := self.inner.unused_data).startswith(_GZIP_MAGIC):
+            self.inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            found += self.inner.decompress(rest)
+        return found
 
 
 class _Deflate:
@@ -48,11 +63,11 @@ def decoder_for(coding: str) -> Decoder:
         case "" | "identity":
             return _Plain()
         case "gzip" | "x-gzip":
-            return zlib.decompressobj(16 + zlib.MAX_WBITS)
+            return _Gzip()
         case "deflate":
             return _Deflate()
         case "zstd":
-            return zstandard.ZstdDecompressor().decompressobj()
+            return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
         case _:
             raise ValueError(f"The coding {coding[:40]!r} is not known.")
 

@@ -7,7 +7,7 @@ import zlib
 import pytest
 import zstandard
 
-from lcmsite.gateway.decoding import decode_body
+from lcmsite.gateway.decoding import decode_body, decode_in_steps, decoder_for
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,16 @@ def test_what_would_be_too_large_is_not_decoded(coding, pack, size):
 
     assert most < size / 2
     assert decode_body(pack(b"Hello"), coding, most=1024**2) == b"Hello"
+
+
+@pytest.mark.parametrize(
+    ("coding", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.ZstdCompressor().compress)], ids=("gzip", "zstd")
+)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_body_in_several_members_is_decoded_to_its_end(coding, pack, size):
+    packed = b"".join(map(pack, (b"one, ", b"", b"two, ", b"three")))
+    decoder = decoder_for(coding)
+
+    pieces = [packed[start : start + size] for start in range(0, len(packed), size)]
+
+    assert b"".join(found for piece in pieces for found in decode_in_steps(decoder, piece)) == b"one, two, three"
