@@ -72,6 +72,14 @@ def opening_of(entries: Sequence[Entry]) -> range:
     return range(first or 0)
 
 
+def question_at(entries: Sequence[Entry], begin: int) -> range:
+    """Return the indexes of a question that begins at `begin`, and of its system messages."""
+    end = begin
+    while end < len(entries) and entries[end].kind in (Kind.QUESTION, Kind.SYSTEM):
+        end += 1
+    return range(begin, end)
+
+
 def starts_of(entries: Sequence[Entry]) -> list[int]:
     """Return the indexes before which a request may be cut, in order."""
     last_answers = _last_answers(entries)
@@ -140,27 +148,38 @@ class _Tails:
         self._tokens_behind = [0, *accumulate(entry.tokens for entry in reversed(entries))][::-1]
         instructions = opening_of(entries)
         later_system = (
-            entry.tokens if entry.kind is Kind.SYSTEM and index not in instructions else 0
+            entry.tokens
+            if entry.kind is Kind.SYSTEM and entry.tokens <= most_system and index not in instructions
+            else 0
             for index, entry in enumerate(entries)
         )
         self._system_before = [0, *accumulate(later_system)]
 
     def choose_start(self, most: int) -> int | None:
         """Return the index at which the tail begins; None if nothing fits."""
-        goal = most // _KEPT_PART
-        near = [start for start in self.starts if self.needed(start) <= goal]
+        near = [start for start in self.starts if self.needed(start) <= self._goal(start, most)]
         turn = self.turns[-1] if self.turns else None
-        if turn in self.starts and self.needed(turn) <= most and (not near or turn < near[0]):
+        if turn in self.starts and self.needed(turn) <= self._room(turn, most) and (not near or turn < near[0]):
             return turn
         if near:
-            whole = (start for start in near if start in self.turns and self.needed(start) >= goal // _WHOLE_TURN_PART)
+            whole = (
+                start
+                for start in near
+                if start in self.turns and self.needed(start) >= self._goal(start, most) // _WHOLE_TURN_PART
+            )
             return next(whole, near[0])
-        return next((start for start in self.starts[-1:] if self.needed(start) <= most), None)
+        return next((start for start in self.starts[-1:] if self.needed(start) <= self._room(start, most)), None)
 
     def needed(self, start: int) -> int:
-        """Return the tokens if the tail begins at `start`."""
-        question = _count_tokens(self.entries[index] for index in self.question_of(start))
-        return self._tokens_behind[start] + question + min(self.most_system, self._system_before[start])
+        """Return the tokens of all entries from `start` on, and of their question."""
+        return self._tokens_behind[start] + sum(self.entries[index].tokens for index in self.question_of(start))
+
+    def _room(self, start: int, most: int) -> int:
+        """Return the tokens that the system messages before `start` leave of `most`."""
+        return most - min(self.most_system, self._system_before[start])
+
+    def _goal(self, start: int, most: int) -> int:
+        return self._room(start, most) // _KEPT_PART
 
     def question_of(self, start: int) -> range:
         """Return the indexes of the turn's question, if `start` is within a turn."""
@@ -169,10 +188,7 @@ class _Tails:
         earlier = bisect_left(self.turns, start)
         if not earlier or self.turns[earlier - 1] < self.opening.stop:
             return range(0)
-        begin = end = self.turns[earlier - 1]
-        while self.entries[end].kind in (Kind.QUESTION, Kind.SYSTEM):
-            end += 1
-        return range(begin, end)
+        return question_at(self.entries, self.turns[earlier - 1])
 
     def build_cut(self, start: int, most_result: int | None) -> Cut:
         """Build the cut whose tail begins at `start`."""

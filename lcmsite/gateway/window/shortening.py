@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from lcmsite.gateway.surfaces import Surface
 from lcmsite.gateway.window.breakpoints import breakpoint_behind_summaries
-from lcmsite.gateway.window.choosing_cut import ShortenEntry, opening_of
+from lcmsite.gateway.window.choosing_cut import ShortenEntry, opening_of, question_at
 from lcmsite.gateway.window.counting import RequestCounter
 from lcmsite.gateway.window.request_entries import build_entry
 from lcmsite.gateway.window.summary_block import block_entry
@@ -33,11 +32,11 @@ class Parts:
 
     @property
     def seqs_left_out(self) -> list[int]:
-        return _seqs_of(entry for entry in self.left_out if entry.kind is not Kind.SYSTEM)
+        return sorted({entry.seq for entry in self.left_out if entry.kind is not Kind.SYSTEM and entry.seq is not None})
 
     @property
-    def system_seqs_left_out(self) -> list[int]:
-        return _seqs_of(entry for entry in self.left_out if entry.kind is Kind.SYSTEM)
+    def system_left_out(self) -> list[Entry]:
+        return [entry for entry in self.left_out if entry.kind is Kind.SYSTEM]
 
 
 def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, counter: RequestCounter) -> Parts | None:
@@ -58,15 +57,18 @@ def parts_of(request: WindowRequest, cut: Cut, *, shorten_entry: ShortenEntry, c
         entry if most is None or entry.seq is None or entry.seq > cut.made_at_seq else shorten_entry(entry, most)
         for entry in behind
     )
-    system_from = _system_kept_from(before, first_answer, cut.most_system_tokens)
+    question = question_at(before, before.index(pinned[0])) if pinned else range(0)
+    system, system_left_out = _divide_system(
+        before, always={*range(first_answer), *question}, most_tokens=cut.most_system_tokens
+    )
     keeps_thoughts = request.surface is not Surface.MESSAGES or request.needs_thoughts
     return Parts(
         before=before,
         opening=tuple(entry for entry in before[:opening_end] if entry.kind is not Kind.SYSTEM),
-        system=(*_system_in(before[:first_answer]), *_system_in(before[system_from:])),
+        system=system,
         left_out=(
             *(entry for entry in before[opening_end:] if entry.kind is not Kind.SYSTEM and entry not in pinned),
-            *_system_in(before[first_answer:system_from]),
+            *system_left_out,
         ),
         pinned=pinned,
         tail=results if keeps_thoughts else _without_thoughts(results, through_seq=cut.made_at_seq, counter=counter),
@@ -126,20 +128,27 @@ def _blocks(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _seqs_of(entries: Iterable[Entry]) -> list[int]:
-    return sorted({entry.seq for entry in entries if entry.seq is not None})
+def _divide_system(
+    entries: Sequence[Entry], *, always: Collection[int], most_tokens: int | None
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """Divide system messages into those that are kept, and those left out, in order.
 
-
-def _system_in(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.kind is Kind.SYSTEM]
-
-
-def _system_kept_from(before: Sequence[Entry], first_answer: int, most_tokens: int | None) -> int:
-    """Return the index from which the system messages fit in `most_tokens`."""
-    if most_tokens is None:
-        return first_answer
-    costs = (entry.tokens if entry.kind is Kind.SYSTEM else 0 for entry in reversed(before[first_answer:]))
-    return len(before) - sum(tokens <= most_tokens for tokens in accumulate(costs))
+    Beside those at the indexes `always`, and those that are not stored, the newest that fit in `most_tokens` are kept.
+    """
+    kept: list[Entry] = []
+    left_out: list[Entry] = []
+    tokens = 0
+    for index, entry in reversed([*enumerate(entries)]):
+        if entry.kind is not Kind.SYSTEM:
+            continue
+        if index in always or entry.seq is None:
+            kept.append(entry)
+        elif most_tokens is None or tokens + entry.tokens <= most_tokens:
+            kept.append(entry)
+            tokens += entry.tokens
+        else:
+            left_out.append(entry)
+    return tuple(reversed(kept)), tuple(reversed(left_out))
 
 
 def _start_of(entries: Sequence[Entry], cut: Cut, opening_end: int) -> int | None:

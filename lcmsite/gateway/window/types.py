@@ -80,7 +80,8 @@ class Cut:
     Kept are the entries up to `opening_seq`, those from `first_seq` on, and between them `pinned_seqs`: the question of
     a turn that is cut in the middle. Without `first_seq`, all are kept. `made_at_seq` was the newest when the cut was
     made: up to there, tool results over `most_result_tokens` are shortened, and signed thoughts are left out. System
-    messages between the model's first answer and the tail are kept up to `most_system_tokens`, the newest first.
+    messages between the model's first answer and the tail are kept up to `most_system_tokens`, the newest first, and
+    those of the pinned question.
     """
 
     opening_seq: int = 0

@@ -123,12 +123,12 @@ class WindowAssembler:
 
     def _build_block(self, parts: Parts, summaries: Sequence[ShownSummary], most_tokens: int) -> SummaryBlock | None:
         """Build the block of summaries for what is left out; None if nothing is."""
-        if not (parts.seqs_left_out or parts.system_seqs_left_out):
+        if not parts.left_out:
             return None
         return build_block(
             conversation_id=self.conversation_id,
             seqs=parts.seqs_left_out,
-            system_seqs=parts.system_seqs_left_out,
+            system_seqs=[entry.seq for entry in parts.system_left_out if entry.seq is not None],
             summaries=summaries,
             most_tokens=most_tokens - _FRAME_TOKENS,
             count_tokens=self.counter.tokens,

@@ -135,6 +135,31 @@ def test_many_reminders_leave_room_for_the_rest_and_the_newest_are_kept(surface:
 
 
 @surfaces
+def test_a_large_instruction_of_the_current_question_is_kept_beside_earlier_ones(surface: Surface) -> None:
+    wire = Wire(surface)
+    for number in range(40):
+        wire.ask(f"Question {number} " * 20)
+        wire.instruct(f"Reminder {number:02}.")
+        wire.answer(Step(f"Answer {number}"))
+        if number == 20:
+            wire.ask("Now a manual.")
+            wire.instruct("manual " * 1_500)
+            wire.answer(Step("Read."))
+    wire.ask("The last question")
+    wire.instruct("Instructions of the last question. " * 200)
+    for number in range(60):
+        wire.return_results(wire.answer(Step("", results=("x",))), [f"result {number} " * 30])
+
+    result = assembled(wire, Kept(), window=6_000)
+
+    text = json.dumps(sent(wire, result))
+    assert not result.is_over
+    assert "The last question" in text and text.count("Instructions of the last question.") == 200
+    assert all(f"Reminder {number:02}." in text for number in range(40))
+    assert "manual manual" not in text and "1 are older system messages" in text
+
+
+@surfaces
 def test_a_result_over_the_window_is_shortened_and_says_where_it_is(surface: Surface) -> None:
     wire = Wire(surface)
     wire.ask("Read it.")

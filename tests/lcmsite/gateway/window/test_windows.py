@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from compaction.engine import CompactionEngine
+from compaction.models import CompactionBoundary
 from conversations.scope import Scope
 from lcmsite.gateway.recording.recorder import Recorder
 from lcmsite.gateway.surfaces import Surface
@@ -74,6 +75,27 @@ def test_a_compaction_in_progress_delays_a_request_for_a_bounded_time(monkeypatc
     result = agent.request()
     assert result.is_new_cut
     assert result.summary_ids
+
+
+def test_a_stored_cut_keeps_the_same_system_messages_and_one_without_a_limit_keeps_all() -> None:
+    agent = Agent()
+    for number in range(200):
+        agent.wire.ask(f"Turn {number}")
+        agent.wire.instruct(f"Reminder {number:03}: this file has changed, read it again before you change it.")
+        agent.wire.answer(Step("Done."))
+    first = agent.first_shortened()
+    again = agent.request()
+
+    assert again.shorter == first.shorter and not again.is_new_cut
+    assert b"older system messages" in first.shorter.body and b"Reminder 199" in first.shorter.body
+
+    boundary = CompactionBoundary.objects.get()
+    del boundary.metadata["gateway_window"]["most_system_tokens"]
+    boundary.save(update_fields=["metadata"])
+    unlimited = agent.request()
+
+    assert not unlimited.is_new_cut
+    assert unlimited.shorter.body.count(b": this file has changed") == 200
 
 
 def test_the_call_named_for_a_range_returns_its_messages() -> None:
