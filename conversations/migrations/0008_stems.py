@@ -1,4 +1,4 @@
-"""Search finds Russian words in all of their forms."""
+"""Search finds Russian words in most of their forms."""
 
 from django.db import migrations
 

@@ -1,9 +1,18 @@
 -- Functions that turn a text into its tsvector: lexemes, the parts of compound tokens (`getSummary`, `src/store/x.ts`),
 -- folded accents, and two-character terms for scripts without spaces. All are IMMUTABLE, so that a generated column may
 -- use them; queries go through the same functions.
---
--- PostgreSQL's configuration `russian` stems ASCII words as English and all others as Russian, which changes only words
--- of Cyrillic letters. So words of both languages are found in all of their forms.
+
+-- Stems words of ASCII letters as English, and others as Russian, which changes those of Cyrillic letters. PostgreSQL's own
+-- `russian` leaves out words such as `не` and `нет`, too.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_ts_config WHERE cfgname = 'lcm_words' AND pg_ts_config_is_visible(oid)) THEN
+    CREATE TEXT SEARCH DICTIONARY lcm_russian_stem (TEMPLATE = snowball, Language = russian);
+    CREATE TEXT SEARCH CONFIGURATION lcm_words (COPY = pg_catalog.english);
+    ALTER TEXT SEARCH CONFIGURATION lcm_words ALTER MAPPING FOR word, hword, hword_part WITH lcm_russian_stem;
+  END IF;
+END
+$$;
 
 -- Removes accents, and the vowel signs and other marks of Arabic, Hebrew and Indic scripts; unifies compatibility forms and
 -- writes letters such as `ß` and `ı` as ASCII. It does so if a regular expression finds any. `й` is not folded, because
@@ -82,9 +91,9 @@ DECLARE
   parts text := lcm_compound_parts(words);
 BEGIN
   IF parts = '' THEN
-    RETURN to_tsvector('pg_catalog.russian', words);
+    RETURN to_tsvector('lcm_words', words);
   END IF;
-  RETURN to_tsvector('pg_catalog.russian', words) || to_tsvector('pg_catalog.russian', parts);
+  RETURN to_tsvector('lcm_words', words) || to_tsvector('lcm_words', parts);
 END
 $$;
 
@@ -132,7 +141,7 @@ BEGIN
     -- Remove the single characters at the ends of a run: in a matching text they may have other neighbours.
     words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
   END IF;
-  whole := websearch_to_tsquery('pg_catalog.russian', words);
+  whole := websearch_to_tsquery('lcm_words', words);
   IF is_quoted OR words !~ compound THEN
     RETURN whole;
   END IF;
@@ -140,7 +149,7 @@ BEGIN
   words := regexp_replace(words, '([[:alnum:]])[_./\\:@#=-]+(?=[[:alnum:]])', '\1 ', 'g');
   words := regexp_replace(words, '([a-z0-9])([A-Z])', '\1 \2', 'g');
   words := regexp_replace(words, '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g');
-  RETURN whole || websearch_to_tsquery('pg_catalog.russian', words);
+  RETURN whole || websearch_to_tsquery('lcm_words', words);
 END
 $$;
 

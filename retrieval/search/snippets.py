@@ -21,6 +21,7 @@ RANKED_BY = 360
 _BETWEEN_SENTENCES = re.compile(r"(?:[.!?]\s|\n)\s*")
 # The number of words in half a passage; docs/figures.md compares other lengths.
 HALF_A_PASSAGE = 30
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
 # In a tsvector as text: a lexeme with its positions, such as 'port':3A,17A. All words after the last position of a
 # tsvector get that position.
 _LEXEME, _LAST_PLACE = re.compile(r"'((?:[^']|'')*)':([0-9A,]+)"), 16_383
@@ -165,7 +166,10 @@ def _ending(stem: str) -> int:
     """
     if len(stem) >= SHORT_HASH and stem.isalnum() and not (stem.isalpha() or stem.isdigit()):
         return 64
-    return 0 if len(stem) < 3 or not stem.isalpha() else 3 if len(stem) < 5 else 6
+    if len(stem) < 3 or not stem.isalpha():
+        return 0
+    # A Russian stem may be shorter: `дан` for `данными`.
+    return 6 if len(stem) >= 5 or _CYRILLIC.match(stem) else 3
 
 
 def _begins_part(text: str, place: int) -> bool:

@@ -57,7 +57,8 @@ pytestmark = pytest.mark.django_db
         ("שלום", "שָׁלוֹם"),
         ("फाइल", "फ़ाइल"),
         ("मूँगफली", "मूंगफली"),
-        ("кошка", "Кошку и кошек"),
+        ("кошка", "Кошку"),
+        ('"не найден"', "Файл не найден."),
         ("красный", "красная машина"),
         ("сервером", "перезапустите сервер"),
         ("развёрнутый", "приложение развернуто"),
@@ -66,6 +67,14 @@ pytestmark = pytest.mark.django_db
 )
 def test_a_query_finds_the_text(query, content):
     assert value("SELECT lcm_tsv(%s) @@ lcm_tsquery(%s)", content, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "content"),
+    [('"не найден"', "Файл найден."), ('"нет места"', "Есть место."), ("docker -том", "Docker: том переполнен.")],
+)
+def test_a_query_with_a_short_russian_word_does_not_find_the_opposite(query, content):
+    assert not value("SELECT lcm_tsv(%s) @@ lcm_tsquery(%s)", content, query)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ pytestmark = pytest.mark.django_db
 TEXTS = [
     "Die Kündigungsfrist der Wohnung beträgt drei Monate.",
     "Η αδελφή μου μετακόμισε στη Θεσσαλονίκη.",
-    "Журнал лежит в /var/log.",
+    "Журнал ошибок лежит в /var/log.",
     "Veritabanı yedeklerini ayrı bir sunucuda saklıyoruz.",
     "The regression came in with commit 9fceb02d0ae598e95dc970b74767f19372d61af8.",
     "We log with structlog.",
-    "Моя сестра переехала в Новосибирск.",
+    "Моя сестра приехала с данными.",
     "Invoice 1850331 is paid.",
 ]
 
@@ -34,6 +34,7 @@ def found(query: str, *, sort: GrepSort = GrepSort.RELEVANCE) -> GrepResult:
         ("Kündigungsfristen Wohnungen", TEXTS[0]),
         ("αδελφής Θεσσαλονίκης", TEXTS[1]),
         ("журналах", TEXTS[2]),
+        ("ошибки", TEXTS[2]),
         ("sunucuda yedek", TEXTS[3]),
         ("9fceb02", TEXTS[4]),
     ],
@@ -54,7 +55,7 @@ def test_numbers_other_hashes_and_short_beginnings_find_nothing(query):
     assert found(query).matches == ()
 
 
-@pytest.mark.parametrize(("query", "word"), [("сестрой", "сестра"), ("переехали", "переехала")])
+@pytest.mark.parametrize(("query", "word"), [("сестрой", "сестра"), ("данные", "данными")])
 def test_a_russian_word_is_found_in_another_form(query, word):
     result = found(query)
 

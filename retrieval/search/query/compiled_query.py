@@ -55,12 +55,12 @@ class LexedTerm:
             return None
         [lexeme], letters = self.whole, sum(map(str.isalnum, self.term.text))
         if lexeme.isalpha():
-            shared = letters - min(_LONGEST_ENDING, letters // 4)
+            shared, shortest = letters - min(_LONGEST_ENDING, letters // 4), _SHORTEST_BEGINNING
             if not lexeme.isascii():
-                # The stem of another form may lack the last letter: `журналы` becomes `журнал`, but `журнал` `журна`.
-                shared = min(shared, len(lexeme) - 1)
-            shared = max(_SHORTEST_BEGINNING, shared)
-            return lexeme[:shared] if len(lexeme) >= _SHORTEST_BEGINNING else None
+                # The stem of another form may lack the last letter or have one before it: `журналы` becomes `журнал`,
+                # but `журнал` `журна`; `ошибки` becomes `ошибк`, but `ошибок` `ошибок`.
+                shared, shortest = min(shared, len(lexeme) - 1), shortest - 1
+            return lexeme[: max(shortest, shared)] if len(lexeme) >= shortest else None
         # A short hash stands for the whole one, but a number is not the beginning of another.
         return lexeme if len(lexeme) >= SHORT_HASH and lexeme.isalnum() and not lexeme.isdigit() else None
 

@@ -47,9 +47,9 @@ SELECT conversation_id, first_seq, last_seq, ARRAY(SELECT id FROM below) FROM to
 -- name: lexed_terms
 -- The lexemes of each term as the index has them. OFFSET 0 keeps expressions that are used twice from being computed
 -- twice.
-SELECT tsvector_to_array(to_tsvector('pg_catalog.russian', words)),
-       tsvector_to_array(to_tsvector('pg_catalog.russian', parts)),
-       tsvector_to_array(to_tsvector('pg_catalog.russian', forms)),
+SELECT tsvector_to_array(to_tsvector('lcm_words', words)),
+       tsvector_to_array(to_tsvector('lcm_words', parts)),
+       tsvector_to_array(to_tsvector('lcm_words', forms)),
        CASE WHEN is_phrase OR is_excluded OR parts = '' THEN '' ELSE lcm_tsquery(ltrim(term, '-'))::text END,
        CASE WHEN is_phrase THEN lcm_tsquery('"' || term || '"')::text
             WHEN is_excluded THEN lcm_tsquery(term)::text

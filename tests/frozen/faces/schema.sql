@@ -1440,7 +1440,7 @@ BEGIN
     END IF;
     words := regexp_replace(lcm_bigrams(words), '(?<![^\s"-])' || script || '(?![^\s"])', '', 'g');
   END IF;
-  whole := websearch_to_tsquery('pg_catalog.russian', words);
+  whole := websearch_to_tsquery('lcm_words', words);
   IF is_quoted OR words !~ compound THEN
     RETURN whole;
   END IF;
@@ -1448,7 +1448,7 @@ BEGIN
   words := regexp_replace(words, '([[:alnum:]])[_./\\:@#=-]+(?=[[:alnum:]])', '\1 ', 'g');
   words := regexp_replace(words, '([a-z0-9])([A-Z])', '\1 \2', 'g');
   words := regexp_replace(words, '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g');
-  RETURN whole || websearch_to_tsquery('pg_catalog.russian', words);
+  RETURN whole || websearch_to_tsquery('lcm_words', words);
 END
 $$;
 
@@ -1490,9 +1490,9 @@ DECLARE
   parts text := lcm_compound_parts(words);
 BEGIN
   IF parts = '' THEN
-    RETURN to_tsvector('pg_catalog.russian', words);
+    RETURN to_tsvector('lcm_words', words);
   END IF;
-  RETURN to_tsvector('pg_catalog.russian', words) || to_tsvector('pg_catalog.russian', parts);
+  RETURN to_tsvector('lcm_words', words) || to_tsvector('lcm_words', parts);
 END
 $$;
 
@@ -3512,6 +3512,53 @@ CREATE TABLE public.workspaces (
     row_seal bytea,
     workspace_id bigint NOT NULL
 );
+
+-- TEXT SEARCH CONFIGURATION lcm_words
+CREATE TEXT SEARCH CONFIGURATION public.lcm_words (
+    PARSER = pg_catalog."default" );
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR asciiword WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR word WITH public.lcm_russian_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR numword WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR email WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR url WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR host WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR sfloat WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR version WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR hword_numpart WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR hword_part WITH public.lcm_russian_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR hword_asciipart WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR numhword WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR asciihword WITH english_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR hword WITH public.lcm_russian_stem;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR url_path WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR file WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR "float" WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR "int" WITH simple;
+ALTER TEXT SEARCH CONFIGURATION public.lcm_words
+    ADD MAPPING FOR uint WITH simple;
+
+-- TEXT SEARCH DICTIONARY lcm_russian_stem
+CREATE TEXT SEARCH DICTIONARY public.lcm_russian_stem (
+    TEMPLATE = pg_catalog.snowball,
+    language = 'russian' );
 
 -- TRIGGER api_keys api_keys_are_sealed
 CREATE TRIGGER api_keys_are_sealed BEFORE INSERT OR UPDATE OF api_key_id, workspace_id, name, prefix, key_hash, scopes, created_at, expires_at, revoked_at, row_seal ON public.api_keys FOR EACH ROW EXECUTE FUNCTION public.lcm_seal_row('api_key_id', 'workspace_id', 'name', 'prefix', 'key_hash', 'scopes', 'created_at', 'expires_at', 'revoked_at');
