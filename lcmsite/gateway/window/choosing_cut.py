@@ -73,7 +73,7 @@ def opening_of(entries: Sequence[Entry]) -> range:
 
 
 def question_at(entries: Sequence[Entry], begin: int) -> range:
-    """Return the indexes of a question that begins at `begin`, and of its system messages."""
+    """Return the indexes of a question from `begin` on, with its system messages."""
     end = begin
     while end < len(entries) and entries[end].kind in (Kind.QUESTION, Kind.SYSTEM):
         end += 1

@@ -22,22 +22,22 @@ from tests.lcmsite.dashboard.test_who_may_open import OF_SUPERUSERS, SHOWN
 from tests.lcmsite.dashboard.visiting import HOSTILE, browser_of, logged_in
 from tests.statements import counted_statements
 
-MOST = 8
+MOST = 9
 # The picture of a lineage: snapshot, conversation, and one statement each for summaries, raw messages, messages, runs
 # and boundaries. The transcript shows it, too, with what of it is quarantined; for an earlier run, two more statements
 # find when that was.
-MOST_OF_A_LINEAGE = 13
+MOST_OF_A_LINEAGE = 14
 # What is quarantined is looked up for the description, and again for the lines.
 MOST_OF_A_FILE = MOST + 1
-# A search without a match: session, person, snapshot, timeouts, extent, lexeme statistics (cached until the next
-# ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query sends
-# as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
-MOST_OF_A_SEARCH = 14
+# A search without a match: session, person, memberships, snapshot, timeouts, extent, lexeme statistics (cached until the
+# next ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query
+# sends as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
+MOST_OF_A_SEARCH = 15
 # Everything about a name: a search by recency, one without the aspect if nothing has it, and one by relevance.
-MOST_OF_ABOUT = 20
+MOST_OF_ABOUT = 21
 # The packed texts of a cold history are one statement more.
 MOST_OF_COLD = MOST + 1
-WHO_AND_WHERE = 2
+WHO_AND_WHERE = 3
 WORDS = ("the harbour", "its boats", "the lighthouse.txt", "Ann", "seven_ferries", HOSTILE)
 
 
