@@ -305,7 +305,7 @@ class AnswerObserver(Watcher):
         if self.decoder is None:
             self.decoder = decoder_for(self.headers.get("content-encoding", ""))
         if self.reader is None and not is_error:
-            is_stream = self.headers.get("content-type", "").startswith("text/event-stream")
+            is_stream = self.headers.get("content-type", "").lower().startswith("text/event-stream")
             self.reader = AnswerReader(self.exchange.surface, is_stream)
         for data in decode_in_steps(self.decoder, piece):
             if self.reader is not None:

@@ -72,6 +72,7 @@ def test_a_query_is_narrowed_to_the_workspace(model, count):
     a_conversation("three", workspace=a_workspace("theirs"))
 
     assert Scope(ours.pk).narrow(model.objects.all()).count() == count
+    assert Scope(ours.pk).filter_rows(model.objects.all(), conversation_id=None).count() == count
     assert EVERYTHING.narrow(model.objects.all()).count() > count
 
 

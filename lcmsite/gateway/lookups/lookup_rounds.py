@@ -102,7 +102,7 @@ class LookupRounds:
             if self.first_response is None:
                 self.first_response = response
             pieces = _decoded_chunks(response, decoder)
-            if is_good and response.headers.get("content-type", "").startswith("text/event-stream"):
+            if is_good and response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                 found = await self._read_stream(pieces, shown)
             else:
                 found = await self._read_whole(pieces, is_good=is_good)

@@ -63,15 +63,17 @@ class Spool:
     def claim(self) -> int | None:
         """Lock the spool for this process. Raises SpoolInUse if another gateway holds it.
 
-        Returns the descriptor of the lock file, to be closed at the end; None if the file cannot be opened.
+        Returns the descriptor of the lock file, to be closed at the end; None if the file cannot be locked.
         """
         try:
             self.directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = open_lock_file(self.directory.with_suffix(".lock"))
+            is_mine = try_lock(lock, fcntl.LOCK_EX, within=SECONDS_TO_CLAIM)
         except OSError as refusal:
+            # Also on a file system without locks.
             logger.warning("gateway_spool_not_claimed", reason=type(refusal).__name__)
             return None
-        if not try_lock(lock, fcntl.LOCK_EX, within=SECONDS_TO_CLAIM):
+        if not is_mine:
             os.close(lock)
             raise SpoolInUse(f"Another gateway uses {self.directory}: end it, or give this one its own LCM_DATA_DIR.")
         return lock

@@ -29,9 +29,9 @@ MOST = 9
 MOST_OF_A_LINEAGE = 14
 # What is quarantined is looked up for the description, and again for the lines.
 MOST_OF_A_FILE = MOST + 1
-# A search without a match: session, person, memberships, snapshot, timeouts, extent, lexeme statistics (cached until the
-# next ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a query
-# sends as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
+# A search without a match: session, person, memberships, snapshot, timeouts, extent, lexeme statistics (cached until
+# the next ANALYZE), lexemes, and one statement for the query and for each of its five looser forms. A context with a
+# query sends as many, for what the search found, its neighbours and the texts of messages, parts and summaries.
 MOST_OF_A_SEARCH = 15
 # Everything about a name: a search by recency, one without the aspect if nothing has it, and one by relevance.
 MOST_OF_ABOUT = 21

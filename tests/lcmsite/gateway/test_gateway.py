@@ -143,6 +143,15 @@ def test_coded_bodies_pass_as_they_are_and_are_read(gateway, surface, coding):
     assert recorded(gateway, 2) == ["Hello 😀", "Good morning to you."]
 
 
+def test_a_stream_whose_type_is_in_capitals_is_read(gateway):
+    gateway.upstream.reply = streaming(*EVENTS[Surface.MESSAGES], content_type="Text/Event-Stream; charset=utf-8")
+
+    with gateway.stream(PATHS[Surface.MESSAGES], odd(Surface.MESSAGES)) as answer:
+        answer.read()
+
+    assert recorded(gateway, 2) == ["Hello 😀", "Good morning to you."]
+
+
 @pytest.mark.parametrize(
     ("verb", "path"),
     [
