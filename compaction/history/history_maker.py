@@ -93,6 +93,7 @@ class HistoryMaker:
             depth=1 + kind.depth,
             task=kind.value,
             instructions=self.policy.summary_instructions,
+            target_factor=self.policy.target_factor,
             deadline=time.monotonic() + self.policy.run_deadline_seconds,
         )
         if not texts or (kind is HistoryKind.SESSION and source_tokens <= VERBATIM_TOKENS):

@@ -91,6 +91,18 @@ def test_four_arcs_become_an_epoch(settings):
     assert checked() == {}
 
 
+def test_a_conversation_may_have_a_factor_over_the_target_of_its_session_summary():
+    twice_as_long = Model(write=lambda request: "word " * int(1.9 * request.target_tokens))
+    own, other = a_session(1, length=40), a_session(2, length=40)
+    a_store().configure_conversation(conversation_id=own.conversation_id, overrides={"target_factor": 2.0})
+
+    for each in (own, other):
+        with_a_model(twice_as_long).summarize_session(conversation_id=each.conversation_id)
+
+    levels = SessionSummary.objects.order_by("conversation_id").values_list("level", flat=True)
+    assert list(levels) == ["normal", "aggressive"]
+
+
 def test_each_project_has_arcs_of_its_own(settings):
     settings.LCM = SMALL
     summarize([a_session(1, project="boats"), a_session(1, project="harbour"), a_session(1, project=None)])
