@@ -43,7 +43,7 @@ def build_block(
     """Build the block for the messages at these seqs, within `most_tokens`.
 
     The newest summaries that fit are shown. Ranges without a summary, or whose summary does not fit, are only named.
-    System messages (`system_seqs`) are not summarized, so only their number and range are given.
+    System messages (`system_seqs`) are not summarized, so only their number is given.
     """
     left_out = SeqRange(min([*seqs[:1], *system_seqs[:1]]), max([*seqs[-1:], *system_seqs[-1:]]))
     overlapping = [each for each in summaries if each.first_seq <= left_out.last and each.last_seq >= left_out.first]
