@@ -97,8 +97,8 @@ class History:
                 begin = file.read(len(opencode_database.MAGIC))
                 file.seek(0)
                 if begin == opencode_database.MAGIC:
-                    for value in opencode_database.sessions_in(self.path):
-                        yield from self._one(f"session {value['info']['id']}", value, self.stem)
+                    for value in opencode_database.sessions_in(self.path, self.refused):
+                        yield from self._one_of_several(f"session {value['info'].get('id')}", value, self.stem)
                 elif begin.startswith(_GZIP):
                     yield from self._read(gzip.GzipFile(fileobj=file))
                 elif begin.startswith(_ZSTANDARD):
@@ -143,12 +143,7 @@ class History:
                 yield from self._one("", value, self.stem)
                 return
             for place, each in enumerate(value, start=1):
-                try:
-                    yield from self._one(f"item {place}", each, f"{self.stem}-{place}")
-                except Invalid as wrong:
-                    if document_of(each) is None:
-                        raise
-                    self.refused.append(wrong.detail)
+                yield from self._one_of_several(f"item {place}", each, f"{self.stem}-{place}")
             return
         if aider.is_start(opening.decode(errors="replace")):
             texts = (self._text(number, line) for number, line in chain([(begin, first)], stream))
@@ -200,6 +195,15 @@ class History:
             return line.decode()
         except UnicodeDecodeError as wrong:
             raise self._malformed(f"line {number}", f"Byte {wrong.start + 1} is not UTF-8.") from wrong
+
+    def _one_of_several(self, where: str, value: Any, session: str) -> Iterator[Entry]:
+        """Yield the messages in a value; a malformed document goes to `refused`."""
+        try:
+            yield from self._one(where, value, session)
+        except Invalid as wrong:
+            if document_of(value) is None:
+                raise
+            self.refused.append(wrong.detail)
 
     def _one(self, where: str, value: Any, session: str) -> Iterator[Entry]:
         """Yield the message or messages in a value.

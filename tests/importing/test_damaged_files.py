@@ -145,7 +145,21 @@ def test_values_of_another_type_are_refused_with_a_reason(refused, tmp_path):
     of_database = refused("o.db", (tmp_path / "o.db").read_bytes())
     of_document = refused("s.jsonl", files.lines_of([*files.GEMINI_LINES, {"id": "a3", "type": []}]))
 
-    assert [code for code, _ in (of_database, of_document)] == ["unreadable_file", "malformed_history"]
+    assert [code for code, _ in (of_database, of_document)] == ["malformed_history", "malformed_history"]
+
+
+@pytest.mark.parametrize("data", [None, b"[]", b'{"type": "te', b'{"type": "\xff"}', b"{}"])
+def test_a_malformed_session_of_a_database_does_not_stop_the_others(refused, tmp_path, data):
+    with closing(files.opencode_database(tmp_path / "o.db", files.OPENCODE, files.OPENCODE_CHILD)) as database:
+        database.execute("UPDATE part SET data = CAST(? AS TEXT) WHERE id = 'prt_4'", [data])
+        database.commit()
+
+    code, sentence = refused("o.db", (tmp_path / "o.db").read_bytes())
+
+    assert code == "malformed_history"
+    assert sentence.startswith("o.db, session ses_1")
+    assert sentence.endswith("The file has 1 such conversations; all others are imported.")
+    assert [each.content for each in Message.objects.all()] == ["Look for it."]
 
 
 def test_a_malformed_conversation_is_not_in_the_journal_of_the_next(refused):
