@@ -15,7 +15,7 @@ from django.db.models.fields.json import KT
 
 from compaction.hosts.branching import Branches
 from conversations.content import hashing
-from conversations.content.flattening import content_of
+from conversations.content.flattening import content_of, sizes_beside_texts
 from conversations.errors import Conflict, Invalid
 from conversations.formats.abridged import Place, abridged
 from conversations.formats.codex import rewound_to
@@ -24,7 +24,7 @@ from conversations.store.conversations import ConversationStore
 from conversations.store.injected import without_injected
 from conversations.store.journal import Journal
 from conversations.store.read import seqs_of_keys
-from conversations.types import ConversationRecord, PartType
+from conversations.types import ConversationRecord, NewMessage, PartType
 from lcmsite.importing.entries import KEYS_BEGIN, Entry
 from lcmsite.importing.history import History
 from lcmsite.importing.plugin_sessions import PREFIXES, plugin_messages
@@ -215,6 +215,10 @@ class Importer:
         file.line_count += len(lines)
 
     def _append(self, conversation: ImportedConversation, entries: list[Entry]) -> None:
+        large = {entry.key for entry in entries if self._is_too_large(entry)}
+        if large:
+            # Locked before it is read: another import may store the same rows.
+            self.store.scope.conversation(conversation.conversation_id, locked=True)
         stored = seqs_of_keys(conversation.conversation_id, [entry.key for entry in entries])
         rows = Message.objects.filter(conversation_id=conversation.conversation_id, seq__in=stored.values())
         hashes = {seq: bytes(content_hash) for seq, content_hash in rows.values_list("seq", "content_hash")}
@@ -222,7 +226,14 @@ class Importer:
         # store compares the others: it refuses another text under the same key.
         known = {each.key for each in entries if each.key in stored and _is_known(each, hashes[stored[each.key]])}
         conversation.stored_before += len(known)
-        messages = [replace(entry.message, idempotency_key=entry.key) for entry in entries if entry.key not in known]
+        new = [entry for entry in entries if entry.key not in known]
+        messages = [
+            replace(
+                self._with_row_in_journal(conversation, entry) if entry.key in large else entry.message,
+                idempotency_key=entry.key,
+            )
+            for entry in new
+        ]
         if not messages:
             return
         try:
@@ -238,6 +249,21 @@ class Importer:
             raise type(wrong)(f"{span}: {wrong.detail}", code=wrong.code) from wrong
         conversation.created += sum(message.created for message in appended)
         conversation.stored_before += sum(not message.created for message in appended)
+
+    def _is_too_large(self, entry: Entry) -> bool:
+        """Whether a document's message has more metadata than the store accepts."""
+        if entry.file_session_id or not isinstance(entry.row, Mapping):
+            return False
+        sizes = sizes_beside_texts(entry.message)
+        return sum(size for _, size in sizes) > self.store.policy.max_metadata_bytes
+
+    def _with_row_in_journal(self, conversation: ImportedConversation, entry: Entry) -> NewMessage:
+        """Append the message's row to the journal; return the message abridged."""
+        journal = Journal(self.store.scope)
+        conversation_id, subpath = conversation.conversation_id, self.history.stem
+        last = journal.append_entries(conversation_id=conversation_id, entries=[], subpath=subpath).last_position
+        journal.keep_lines(conversation_id=conversation_id, subpath=subpath, lines=[entry.row], after=last)
+        return abridged(entry.message, Place(subpath, last + 1), most=self.store.policy.max_metadata_bytes)
 
     def _move_to(self, conversation: ImportedConversation, run: list[Entry]) -> None:
         """Move the head to where the new entries of a run begin, if there are any."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import reduce
+from operator import getitem
 
 import pytest
 
@@ -113,6 +115,24 @@ def test_a_line_with_large_metadata_is_whole_in_the_journal_and_the_message_keep
     assert exported("s1", "claude-code")[1] == {**large, "parentUuid": "u1"}
     imported([TALK[1], large])
     assert Message.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "path"),
+    [("OpenCode", "ses_1", ("messages", 0, "info")), ("Gemini CLI", "gem-1", ("messages", 2)),
+     ("ChatGPT", "gpt-1", (0, "mapping", "u1", "message"))],
+)  # fmt: skip
+def test_a_row_of_a_document_with_large_metadata_is_whole_in_the_journal_once(tmp_path, program, name, path):
+    document = json.loads(files.FILES[program][1])
+    reduce(getitem, path, document)["own"] = "y" * MOST
+    file = files.put(tmp_path, "large.json", json.dumps(document).encode())
+    assert [lcm("import", str(file)).exit_code for _ in range(2)] == [0, 0]
+
+    [message] = Message.objects.exclude(metadata__journal=None)
+    assert message.metadata["journal"] == {"subpath": "large", "position": 1}
+    assert len(json.dumps(message.metadata)) <= MOST
+    [row] = exported(name, "journal", "--subpath", "large")
+    assert row in (reduce(getitem, path[:depth], document) for depth in range(len(path) + 1))
 
 
 def test_without_a_journal_large_metadata_is_refused_as_before(refused):

@@ -76,7 +76,7 @@ def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSes
         message = _message(fields) if row.get("type") in _ROLES else None
         if message is None:
             passed_over[text_of(row.get("type")) or "message"] += 1
-        nodes.append(Node(id, after, message, row))
+        nodes.append(Node(id, after, message, without(row, _AFTER)))
     messages, head = in_branches(nodes, text_of(document.get("$head")))
     directories = document.get("directories")
     yield HostSession(
