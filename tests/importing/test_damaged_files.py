@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from conversations.formats.documents import gemini
 from conversations.models import JournalEntry, Message
 from lcmsite.importing.zstandard_file import ZstandardFile
 from tests.importing import host_files as files
@@ -160,6 +161,24 @@ def test_a_malformed_session_of_a_database_does_not_stop_the_others(refused, tmp
     assert sentence.startswith("o.db, session ses_1")
     assert sentence.endswith("The file has 1 such conversations; all others are imported.")
     assert [each.content for each in Message.objects.all()] == ["Look for it."]
+
+
+def test_a_long_session_of_gemini_is_built_with_few_comparisons_of_ids():
+    class Id(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Id.compared += 1
+            return str(self) == str(other)
+
+    lines = [{**files.GEMINI_LINES[1], "id": Id(f"u{number}")} for number in range(300)]
+
+    document = gemini.built([files.GEMINI_LINES[0], *lines, {"$rewindTo": Id("u0")}, lines[1]])
+
+    assert Id.compared < 4 * len(lines)
+    assert len(document["messages"]) == 300
+    assert document["$head"] == "u1"
 
 
 def test_a_malformed_conversation_is_not_in_the_journal_of_the_next(refused):

@@ -44,22 +44,26 @@ def built(lines: Iterable[Any]) -> dict[str, Any]:
     """Build the object of a session from its lines, with all branches."""
     document: dict[str, Any] = {}
     messages: dict[str, dict[str, Any]] = {}
-    path: list[str] = []
+    # The ids on the active path in order, each with its predecessor.
+    path: dict[str, str] = {}
+    newest = ""
     for line in lines:
         if not isinstance(line, Mapping):
             raise ValueError("A line of a session must be an object.")
         if isinstance(back := line.get("$rewindTo"), str):
-            path = path[: path.index(back)] if back in path else []
+            while path:
+                taken_back, newest = path.popitem()
+                if taken_back == back:
+                    break
         elif isinstance(line.get("id"), str):
             if line["id"] not in path:
-                path.append(line["id"])
-            place = path.index(line["id"])
-            messages[line["id"]] = {**line, _AFTER: path[place - 1] if place else ""}
+                path[line["id"]], newest = newest, line["id"]
+            messages[line["id"]] = {**line, _AFTER: path[line["id"]]}
         else:
             document |= line["$set"] if isinstance(line.get("$set"), Mapping) else line
     if isinstance(document.get("messages"), list) and document["messages"]:
         return document
-    return {**document, "messages": list(messages.values()), "$head": path[-1] if path else ""}
+    return {**document, "messages": list(messages.values()), "$head": newest}
 
 
 def sessions_of(document: Mapping[str, Any], path: PurePath) -> Iterator[HostSession]:
