@@ -53,6 +53,13 @@ def test_the_newest_with_common_words_are_found_however_long_the_history_is():
     assert all(long < short + 10 for short, long in zip(*rows, strict=True))
 
 
+def test_common_words_are_found_with_few_rows_even_if_thousands_of_words_are_common():
+    words = [f"q{''.join(letters)}z" for letters in product("abcdefghijkl", repeat=3)]
+    conversation_id = analyzed(*(" ".join(words[number % 2 :: 2]) for number in range(200)))
+
+    assert max(rows_for(word, conversation_id) for word in words[::41]) < 80
+
+
 def test_what_covers_a_message_is_looked_for_in_the_context_however_many_summaries_led_there():
     conversation_id = analyzed(*["a boat"] * 1200)
     top = a_summary_of(a_store(), conversation_id, seqs=range(1101, 1201), content="Leaf.")

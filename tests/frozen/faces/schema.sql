@@ -3283,6 +3283,7 @@ CREATE TABLE public.messages (
     token_counter text NOT NULL
 )
 WITH (toast_tuple_target='8160');
+ALTER TABLE ONLY public.messages ALTER COLUMN content_tsv SET STATISTICS 300;
 
 -- TABLE model_endpoints
 CREATE TABLE public.model_endpoints (
