@@ -1,4 +1,4 @@
-"""PostgreSQL counts more words, so that search knows the common words also where messages are long."""
+"""PostgreSQL counts more words, for searches of long messages."""
 
 from django.db import migrations
 

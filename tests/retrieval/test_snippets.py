@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrieval.search.snippets import WIDTH, Needles, around, folded_in_place, passage, snippet
@@ -138,6 +140,27 @@ def test_a_passage_holds_what_a_snippet_shows_and_is_not_much_longer(content, wi
     assert 0 <= begin <= shown.offset
     assert shown.offset + len(shown.text) <= end <= len(content)
     assert end - begin <= 2 * width
+
+
+WORDS = ("rare", "seldom", "usual", "often")
+FILLER = "filler " * 20
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, *[FILLER] * 4]), min_size=5, max_size=60),
+    st.lists(st.integers(1, 9).map(float), min_size=len(WORDS), max_size=len(WORDS)),
+)
+@example(["rare", *[FILLER] * 4, "seldom", "usual", "often"], [9.0, 5.0, 3.0, 2.0])
+def test_no_other_piece_of_that_width_has_words_worth_more(parts, numbers):
+    content, worths = " ".join(parts), dict(zip(WORDS, numbers, strict=True))
+    found = [(each.start(), each.end(), each[0]) for each in re.finditer("|".join(WORDS), content)]
+    pieces = [{word for start, end, word in found if begin <= start and end <= begin + 400} for begin, _, _ in found]
+
+    shown = snippet(content, Needles.of(worths), width=400)
+
+    held = {shown.text[begin:end] for begin, end in shown.highlights}
+    best = max((sum(map(worths.__getitem__, piece)) for piece in pieces), default=0)
+    assert sum(worths.get(word, 0) for word in held) >= best
 
 
 def test_a_passage_is_of_whole_sentences():
