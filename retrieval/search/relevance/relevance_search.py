@@ -289,7 +289,7 @@ class RankedRows:
         # Cached by combination of terms, because hundreds of rows have only a few different combinations.
         complete: dict[tuple[bool, ...], bool] = {}
         looked_at, *rarities = fetched[0][-1]
-        lexemes = {form: term for term, each in enumerate(query.lexemes) for form in query.found_as(each)}
+        lexemes = {lexeme: term for term, lexeme in enumerate(query.lexemes)}
         hits = []
         for (
             _,
