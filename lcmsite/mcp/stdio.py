@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from conversations.errors import Invalid
@@ -55,7 +55,11 @@ async def _read(
             if not line.strip():
                 continue
             try:
-                message = jsonrpc_message_adapter.validate_python(json_text.parse(line), by_name=False)
+                value = json_text.parse(line)
+                message = jsonrpc_message_adapter.validate_python(value, by_name=False)
+                if isinstance(message, JSONRPCNotification) and "id" in value:
+                    # Taken for a notification because of its id, it would get no response.
+                    raise Invalid("The id of a request is a text or a whole number.")
             except (Invalid, ValidationError) as wrong:
                 why = wrong.detail if isinstance(wrong, Invalid) else "This is no message of JSON-RPC."
                 refusal = JSONRPCError(jsonrpc="2.0", id=_id_in(line), error=ErrorData(code=PARSE_ERROR, message=why))
@@ -82,7 +86,7 @@ def _id_in(line: bytes) -> Any:
         raw_id = json.loads(line).get("id")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return raw_id if isinstance(raw_id, int) or (isinstance(raw_id, str) and raw_id.isprintable()) else None
+    return raw_id if type(raw_id) is int or (isinstance(raw_id, str) and raw_id.isprintable()) else None
 
 
 @contextlib.contextmanager

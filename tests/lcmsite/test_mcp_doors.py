@@ -162,6 +162,20 @@ def test_lines_that_are_no_message_are_answered_and_the_next_one_is_served(harbo
 
 
 @pytest.mark.thorough
+def test_requests_with_an_unusable_id_are_refused_and_the_next_one_is_served(harbour, data_dir):
+    lines = [b'{"jsonrpc": "%s", "id": %s, "method": "ping"}' % (version, id) for version in (b"2.0", b"3.0")
+             for id in (b"true", b"null", b"1.5", b"{}")]  # fmt: skip
+    lines = [HELLO, READY, *lines, b'{"jsonrpc": "2.0", "id": 9, "method": "ping"}']
+
+    ended = say(lines, SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, an_api_key())
+
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [answer.get("id") for answer in answers] == [0, *[None] * 8, 9]
+    assert all("error" in answer for answer in answers[1:-1])
+    assert ended.returncode == 0
+
+
+@pytest.mark.thorough
 def test_ctrl_c_ends_it_at_once_and_in_silence(harbour, data_dir):
     environment = own(SETTINGS | {"LCM_DATA_DIR": str(data_dir)}, an_api_key())
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
