@@ -14,6 +14,8 @@ from conversations.files.large_files import LargeFileService
 from conversations.models import Summary
 from conversations.scope import Scope
 from conversations.types import NewMessage, NewPart, PartType, Role
+from integrity.retention.erasure import Erasures
+from integrity.retention.tiers import Retention
 from retrieval.engine import RetrievalEngine
 from retrieval.policy import RetrievalPolicy
 from retrieval.search import prepare
@@ -22,6 +24,7 @@ from retrieval.search.relevance import relevance_search
 from retrieval.search.request import SearchRequest
 from retrieval.types import GrepMode, GrepScope, GrepSort, ItemKind
 from tests.factories import a_conversation, a_store, a_tool_call, a_tool_result, a_workspace, say
+from tests.integrity.erasing import erased
 from tests.retrieval.lineages import engine
 from tests.statements import analyze
 from tests.summaries import a_summary_of
@@ -165,6 +168,22 @@ def test_a_neighbour_that_was_not_asked_for_is_no_answer():
         )
 
         assert {match.role for match in result.matches} <= {Role.ASSISTANT}
+
+
+@pytest.mark.parametrize("taken", ["erased", "cold"])
+def test_a_neighbour_without_its_text_is_no_answer(taken):
+    number = a_conversation("The red boat sails.", "It left at nine.").conversation_id
+    say(number, "Where is the red boat moored?", "In the northern harbour.")
+    if taken == "erased":
+        erased(Erasures.from_settings(), number, from_seq=1, to_seq=2)
+    else:
+        Retention.from_settings().archive(conversation_id=number)
+        say(number, "Is the red boat still moored there?")
+
+    result = engine().grep(query="where is the red boat moored?", conversation_id=number)
+
+    assert result.matches
+    assert all(match.snippet.text for match in result.matches)
 
 
 def test_a_list_of_conversations_is_searched_and_no_other():

@@ -330,6 +330,7 @@ class RankedRows:
             one_place=ranking.PLACE_SQL,
             order_place=filters.place(MESSAGES),
             where=filters.where(MESSAGES, by_words=False) if filters.is_narrowed else "true",
+            has_text=MESSAGES.has_text,
             created_at="created_at" if self.dated else "NULL::timestamptz",
             of_lcm=_SQL["of_lcm"].format(id="messages.message_id", of="messages"),
             tells_when=_SQL["tells_when"] if weights.asks_when else "false",

@@ -108,12 +108,12 @@ CASE WHEN vector @@ (%(terms)s::tsquery[])[{n}] THEN 0.6::real ELSE 0::real END 
 CASE WHEN (conversation_id, seq + 1) IN (SELECT conversation_id, seq FROM best) THEN {answered_in} END
 
 -- name: neighbours
--- The messages at the given seqs of conversations.
+-- The messages at the given seqs of conversations, except those whose texts are erased or cold.
 SELECT message_id::text, {one_place}, {order_place}, {created_at}, author, role::text, token_count, {of_lcm}, {tells_when},
        {instructs}
 FROM unnest(%(conversations)s::bigint[], %(seqs)s::bigint[]) AS near(conversation_id, seq)
      JOIN messages USING (conversation_id, seq)
-WHERE {where}
+WHERE {where} AND {has_text}
 
 -- name: tells_when
 -- Whether a message states a time, judged by words for dates and times. Long texts hold some by chance and do not
