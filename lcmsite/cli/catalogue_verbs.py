@@ -8,6 +8,7 @@ from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import Any
 
+from conversations.errors import Invalid
 from conversations.scope import HOW_TO_NAME
 from conversations.types import OpenedConversation
 from lcmsite.catalogue import json_text
@@ -36,7 +37,7 @@ def from_operation(operation: Operation) -> Verb:
 
     def run(session: Session, arguments: Namespace) -> Any:
         fields = fields_of(operation.params)
-        given = {name: _parse_value(fields[name], value, session) for name, value in vars(arguments).items()}
+        given = {name: _parse_value(name, fields[name], value, session) for name, value in vars(arguments).items()}
         if fields.keys() >= {"file_name", "content"} and arguments.content != STDIO:
             given.setdefault("file_name", Path(arguments.content).name)
         # People begin with discovering and opening, and operations of the site need no workspace: none need exist yet.
@@ -98,9 +99,13 @@ def _metavar(name: str) -> str:
     return "ID" if name == "id" or name.endswith("_id") and name != "session_id" else name.upper()
 
 
-def _parse_value(field: Schema, given: Any, session: Session) -> Any:
+def _parse_value(name: str, field: Schema, given: Any, session: Session) -> Any:
     if _is_json(field):
-        return json_text.parse(read_argument(given))
+        text = read_argument(given)
+        try:
+            return json_text.parse(text)
+        except Invalid as wrong:
+            raise Invalid(f"{name}: {wrong.detail}", code=wrong.code) from None
     if field.get("type") == "array":
         is_named = is_conversation(field["items"])
         # A session may be called @FILE.

@@ -125,6 +125,12 @@ def test_a_bad_command_is_refused_with_its_status(conversation, arguments, exit_
     assert plain.err.startswith("lcm: ")
 
 
+def test_an_argument_that_is_not_json_is_named(conversation):
+    refused = lcm("configure", "s1", "fresh_tail_count=12")
+
+    assert refused.err.startswith("lcm: overrides: This is not JSON")
+
+
 def test_a_key_holds_for_the_command_line_as_for_rest(conversation):
     theirs = a_conversation("secret", session_id="theirs", workspace=a_workspace("theirs"))
     reader = an_api_key(a_workspace(), "read")
