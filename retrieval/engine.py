@@ -83,10 +83,10 @@ class RetrievalEngine(NameReader, Expansion, RangeReader, LineageReader, WindowR
         """Search messages, summaries and files in one, several or all conversations.
 
         Full text takes words, "phrases", `or` and -exclusions, and returns the best match first. If the query is a
-        sentence, or too few texts contain every word, texts with any of the words are returned, and `relaxed` is true.
-        A regular expression returns the newest match first. A page holds at most `limit` matches and `max_tokens`
-        tokens; `next_cursor` continues it. A filter that only messages have, such as roles, excludes summaries and
-        files.
+        sentence, or too few texts contain every word, texts with any of the words are returned, and `relaxed` is true;
+        by relevance also messages beside them. A regular expression returns the newest match first. A page holds at
+        most `limit` matches and `max_tokens` tokens; `next_cursor` continues it. A filter that only messages have, such
+        as roles, excludes summaries and files.
 
         Only the active path of each conversation is searched; the branch `all` also searches messages off the active
         path. Messages in cold storage are not indexed; `cold_messages` counts them. `cold` searches only cold messages,
