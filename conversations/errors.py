@@ -68,3 +68,8 @@ class StaleHead(Conflict):
 class Unavailable(LcmError):
     code = "unavailable"
     retryable = True
+
+
+def param_error(name: str, sentence: str) -> Invalid:
+    """Build the error for one parameter, in the form of a validation error."""
+    return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})

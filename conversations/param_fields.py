@@ -209,7 +209,7 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
     number = _numbered(value, info, "conv_")
     if isinstance(number, str):
         where = "conversations/find/?session_id=... returns the id of a session's conversation"
-        raise ValueError(f"This must be a conversation's id, a whole number{_instead(number)}; {where}.")
+        raise ValueError(f"This must be a conversation's id (conv_7) or a whole number{_instead(number)}; {where}.")
     return number
 
 

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from conversations.errors import Invalid
+from conversations.errors import param_error
 from conversations.files.large_files import LargeFileService
 from conversations.files.reading import FileBytes
 from conversations.params import ConversationParams, FileParams
@@ -128,7 +128,7 @@ def ledger(self: object, request: Request, **in_path: str) -> StreamingHttpRespo
     caller: Any = request.user
     caller.require(KeyScope.READ)
     if name := next(iter(in_path.keys() & request.GET.keys()), None):
-        raise Invalid(f"{name} is given in the path already.", code="invalid_params")
+        raise param_error(name, "This is given in the path already.")
     given = {**in_path, **request.GET.dict()}
     return ledger_response(caller, ConversationParams.accepted(given, in_text=given)["conversation_id"])
 

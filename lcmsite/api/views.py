@@ -28,7 +28,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from conversations.errors import Invalid, NotFound
+from conversations.errors import Invalid, NotFound, param_error
 from lcmsite.access.keys import BearerKey
 from lcmsite.api.openapi import DOWNLOAD, LEDGER, CompletedSchema, OperationSchema
 from lcmsite.api.responses import JSON, problem_response
@@ -177,7 +177,7 @@ def params_of(
     if operation.has_body and raw is None:
         if query:
             name = next(iter(query))
-            raise Invalid(f"{name[:80]} must be given in the body, not in the query.", code="invalid_params")
+            raise param_error(name[:80], "This must be given in the body, not in the query.")
         given, in_text = _body(request), {*in_path}
     else:
         given = {name: _one_or_list(operation, name, values) for name, values in query.items()}
@@ -187,7 +187,7 @@ def params_of(
             given[raw] = _body(request) or b""
     for name in in_path:
         if name in given:
-            raise Invalid(f"{name} is given in the path already.", code="invalid_params")
+            raise param_error(name, "This is given in the path already.")
     return {**given, **in_path}, in_text
 
 
@@ -209,7 +209,7 @@ def _one_or_list(operation: Operation, name: str, values: list[str]) -> str | li
     if fields_of(operation.params).get(name, {}).get("type") == "array":
         return values
     if len(values) > 1:
-        raise Invalid(f"{name[:80]} must be given once.", code="invalid_params")
+        raise param_error(name[:80], "This must be given once.")
     return values[0]
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from conversations.errors import param_error
 from conversations.types import Role
 from retrieval.reader import Reader
 from retrieval.search.grep import Grep, whole_texts
-from retrieval.search.request import SearchRequest, param_error
+from retrieval.search.request import SearchRequest
 from retrieval.types import GrepResult, GrepSort, ItemKind, Match
 
 # The maximum number of matches of one search that are considered.

@@ -11,7 +11,7 @@ from typing import Any
 
 from compaction.history.types import HistoryKind
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import Invalid, NotFound
+from conversations.errors import NotFound, param_error
 from conversations.humanize import counted
 from conversations.models import Project
 from conversations.scope import EVERYTHING, Scope
@@ -94,7 +94,7 @@ class ProjectHistory(SessionOpener, SessionSearch):
     def _project(self, name: str | None, conversation_id: int | None) -> Project | None:
         """Find the named project or the project of the conversation, if it has one."""
         if name is not None and conversation_id is not None:
-            raise Invalid("project: give either project or conversation_id, not both.", code="invalid_params")
+            raise param_error("project", "Give either project or conversation_id, not both.")
         if conversation_id is not None:
             return self.scope.conversation(conversation_id).project
         return None if name is None else project_named(name, self.scope)

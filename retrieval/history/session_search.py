@@ -9,6 +9,7 @@ from compaction.history.history_sources import withheld_sessions
 from compaction.history.models import SessionSummary
 from compaction.history.types import HistoryKind
 from conversations.content.lossless_values import storable
+from conversations.errors import param_error
 from conversations.models import Project
 from conversations.scope import Scope
 from conversations.sql import load, rows, snapshot, texts
@@ -20,7 +21,6 @@ from retrieval.search.prepare import lexed_terms
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, compile_query, lexeme_query
 from retrieval.search.query.parser import parse
 from retrieval.search.relevance.ranking import A_HANDFUL
-from retrieval.search.request import param_error
 from retrieval.search.snippets import Needles, snippet
 
 # The maximum number of matches on all pages together.

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from conversations.content.lossless_values import is_deeper
-from conversations.errors import Conflict, Invalid, NotFound
+from conversations.errors import Conflict, Invalid, NotFound, param_error
 from conversations.scope import Scoped
 from conversations.work.queue import LeaseLost, WorkState
 from retrieval.delegation.grants import Grants
@@ -257,7 +257,7 @@ class AgenticClaims(Scoped):
         try:
             return line_of(output)
         except (TypeError, ValueError, RecursionError):
-            raise Invalid("output must be a JSON value.", code="invalid_params") from None
+            raise param_error("output", "This must be a JSON value.") from None
 
     def _give_back(self, lease: ItemLease, error: str, *, is_last: bool) -> None:
         """Record an agent's error; requeue the item, or fail it after the last attempt."""

@@ -16,7 +16,7 @@ from compaction.llm.embeddings import EmbedderPolicy
 from compaction.sources import withheld_in
 from conversations.content.lossless_values import storable
 from conversations.content.tokens import TokenEstimator
-from conversations.errors import Invalid, LcmError, Unavailable
+from conversations.errors import Invalid, LcmError, Unavailable, param_error
 from conversations.humanize import counted
 from conversations.models import Conversation, Summary
 from conversations.scope import EVERYTHING, Scope
@@ -34,7 +34,7 @@ from retrieval.search.prepare import Deadline, Prepared, bounded, prepare
 from retrieval.search.query.parser import interpretations, parse
 from retrieval.search.recency import RecencySearch
 from retrieval.search.relevance.relevance_search import RelevanceSearch
-from retrieval.search.request import BEGINNING, BY_MEANING, Found, FoundRow, Position, SearchRequest, param_error
+from retrieval.search.request import BEGINNING, BY_MEANING, Found, FoundRow, Position, SearchRequest
 from retrieval.search.semantic_search import SemanticSearch
 from retrieval.search.snippets import SEARCHED, Needles, snippet
 from retrieval.semantic import questions

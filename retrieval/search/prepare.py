@@ -16,14 +16,14 @@ from typing import NamedTuple
 import psycopg
 from django.db import OperationalError, connection, transaction
 
-from conversations.errors import LcmError
+from conversations.errors import LcmError, param_error
 from conversations.scope import Scope, not_found
 from conversations.sql import array, bigint, is_askable, load, rows, snapshot, texts
 from retrieval.search.filters import IN_WORKSPACE, Filters, all_of
 from retrieval.search.query.compiled_query import CompiledQuery, LexedTerm, TermKey, compile_query, lexed_term
 from retrieval.search.query.parser import ParsedQuery
 from retrieval.search.query.word_forms import other_forms
-from retrieval.search.request import Position, SearchRequest, param_error
+from retrieval.search.request import Position, SearchRequest
 from retrieval.types import BranchChoice
 
 _SQL = load("retrieval/search/prepare.sql")

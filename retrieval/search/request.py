@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from conversations.content.lossless_values import is_storable
-from conversations.errors import Invalid
+from conversations.errors import Invalid, param_error
 from conversations.humanize import counted
 from conversations.types import PartType, Role
 from retrieval.policy import RetrievalPolicy
@@ -144,11 +144,6 @@ class SearchRequest:
         values = [(each.name, getattr(self, each.name)) for each in fields(self) if each.name not in _OF_A_PAGE]
         text = repr((workspace_id, self.order, values))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def param_error(name: str, sentence: str) -> Invalid:
-    """Build the error for one parameter, in the form of a validation error."""
-    return Invalid(f"{name}: {sentence}", code="invalid_params", errors={name: [sentence]})
 
 
 # A sort key in the order of recording, unique to each row: position, rank, id.

@@ -160,7 +160,7 @@ def test_a_query_cannot_name_another_conversation_than_the_path(conversation_id)
     api, other = Api(an_api_key(None, "read")), a_conversation("hello").conversation_id
     refused = api.get(f"conversations/{conversation_id}/ledger/", conversation_id=other)
 
-    assert (refused.status, refused.body["detail"]) == (400, "conversation_id is given in the path already.")
+    assert (refused.status, refused.body["detail"]) == (400, "conversation_id: This is given in the path already.")
 
 
 def test_rebuild_says_what_it_changed_and_an_act_tells_of_it(conversation_id):

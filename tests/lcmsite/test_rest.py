@@ -153,6 +153,7 @@ NO_NUMBERS_IN_QUERIES = ("1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000, "
         *(("conversations/", {"limit": number}, 400, "limit") for number in NO_NUMBERS_IN_QUERIES),
         ("conversations/", {"after_id": 10**30}, 400, "after_id"),
         ("conversations/", {"colour": "red"}, 400, "colour"),
+        ("conversations/s1/", {}, 400, "a conversation's id (conv_7) or a whole number in plain digits, not 's1'; "),
         ("conversations/find/", {}, 400, "session_id"),
         ("conversations/find/", {"session_id": "\x00"}, 400, "session_id"),
         ("conversations/find/", {"session_id": "nope"}, 404, "that you may see"),
@@ -224,6 +225,24 @@ def test_what_a_body_says_must_not_stand_in_the_query(api):
 
     assert (reply.status, reply.body["code"]) == (400, "invalid_params")
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "query", "name"),
+    [
+        ("GET", "matches/", None, {"query": ["a", "b"]}, "query"),
+        ("GET", "conversations/{id}/", None, {"conversation_id": "2"}, "conversation_id"),
+        ("GET", "conversations/{id}/ledger/", None, {"conversation_id": "2"}, "conversation_id"),
+        ("POST", "conversations/{id}/messages/", said("x") | {"conversation_id": 2}, {}, "conversation_id"),
+        ("POST", "conversations/", {"session_id": "x"}, {"title": "t"}, "title"),
+        ("GET", "session-summaries/", None, {"project": "p", "conversation_id": "1"}, "project"),
+    ],
+)
+def test_a_param_in_the_wrong_place_or_given_twice_is_named_in_errors(api, conversation, verb, path, body, query, name):
+    reply = api.ask(verb, path.replace("{id}", str(conversation.conversation_id)), body, query=query)
+
+    assert (reply.status, reply.body["code"]) == (400, "invalid_params")
+    assert reply.body["detail"] == f"{name}: {reply.body['errors'][name][0]}"
 
 
 def test_an_error_of_our_own_is_told_as_one_and_leaves_no_text(api, monkeypatch, caplog):
