@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -123,8 +123,7 @@ def plain_row(message: NewMessage | MessageRecord) -> dict[str, Any]:
     return row
 
 
-def _plain_content(pieces: Iterable[NewPart]) -> str | list[dict[str, Any]] | None:
-    pieces = list(pieces)
+def _plain_content(pieces: Sequence[NewPart]) -> str | list[dict[str, Any]] | None:
     items = [item for part in pieces if (item := _piece_item(part)) is not None]
     is_text = len(items) == 1 and items[0].keys() == {"type", "text"}
     if is_text and not any(metadata_value(part, _LISTED) for part in pieces):

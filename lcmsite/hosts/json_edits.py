@@ -102,7 +102,8 @@ def without_member(text: str, path: Sequence[str], *, keep: int = 0) -> str:
     if found_at(node.value, path[:-1]) is None or path[-1] not in found_at(node.value, path[:-1]):
         return text
     node = _node_at(node, path[:-1])
-    member = _require(_member(node, path[-1]))
+    member = _member(node, path[-1])
+    assert member is not None, "the key is in the object"
     children = [(each.start, each.node.end) for each in node.members]
     text = _removed(text, node, children, (member.start, member.node.end))
     return _without_empty(text, path[:-1], keep)
@@ -133,14 +134,10 @@ def depth_of(value: Any, path: Sequence[str]) -> int:
 
 def _node_at(node: Node, path: Sequence[str]) -> Node:
     for key in path:
-        node = _require(_member(node, key)).node
+        member = _member(node, key)
+        assert member is not None, "the path exists"
+        node = member.node
     return node
-
-
-def _require(member: Member | None) -> Member:
-    if member is None:
-        raise ValueError("a key is there twice")
-    return member
 
 
 def _member(node: Node, key: str) -> Member | None:
@@ -228,10 +225,8 @@ def _removed(text: str, node: Node, children: list[tuple[int, int]], gone: tuple
         inside = text[node.start + 1 : start] + text[comma + 1 if text[comma] == "," else end : node.end - 1]
         return text[: node.start + 1] + (inside.rstrip(_BLANK) if not inside.strip() else inside) + text[node.end - 1 :]
     begin = len(text[:start].rstrip(_BLANK))
-    if place < len(children) - 1:
-        # Remove the comma after it, too.
-        return text[:begin] + text[end:comma] + text[comma + 1 :]
     if text[comma] == ",":
+        # Remove the comma after it, too.
         return text[:begin] + text[end:comma] + text[comma + 1 :]
     before = _skip(text, children[place - 1][1])
     return text[:before] + text[before + 1 : begin] + text[end:]

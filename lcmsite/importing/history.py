@@ -29,7 +29,7 @@ from conversations.errors import Invalid
 from conversations.formats import READERS, Format, Transcript, detect, project_of, read_message, transcript_of
 from conversations.formats.claude_code import is_queued
 from conversations.formats.documents import DOCUMENTS, aider, document_of, gemini
-from conversations.formats.documents.sessions import HostSession
+from conversations.formats.documents.sessions import HostSession, name_of
 from lcmsite.catalogue import json_text
 from lcmsite.importing import opencode_database
 from lcmsite.importing.entries import Entry, Prompt, Prompts, key_at
@@ -40,7 +40,6 @@ from lcmsite.importing.zstandard_file import ZstandardFile
 _GZIP, _ZSTANDARD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 # Maximum size of a file in a zip archive: it is read into memory.
 MOST_UNZIPPED_BYTES = 4 * 1024**3
-_SUFFIXES = {".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".traj"}
 UNFINISHED = "unfinished last line"
 # Raised for values of another type or form than the program writes.
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -364,10 +363,7 @@ class History:
     @property
     def stem(self) -> str:
         """The file's name without its suffixes."""
-        name = self.path
-        while name.suffix in _SUFFIXES:
-            name = name.with_suffix("")
-        return name.name
+        return name_of(self.path)
 
     def _malformed(self, where: str, sentence: str) -> Invalid:
         known = "" if self._is_known else f" {KNOWN_FORMATS}"

@@ -121,6 +121,6 @@ def without(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 def name_of(path: PurePath) -> str:
     """Return the name of a file without suffixes of formats and compression."""
-    while path.suffix in (".gz", ".zst", ".json", ".jsonl", ".ndjson", ".traj"):
+    while path.suffix in (".gz", ".zst", ".zip", ".json", ".jsonl", ".ndjson", ".traj"):
         path = path.with_suffix("")
     return path.name

@@ -165,8 +165,7 @@ class _Chat(ShownAnswer):
         }
         calls = [
             call
-            for each in messages[-1:]
-            for call in each.get("tool_calls") or ()
+            for call in messages[-1].get("tool_calls") or ()
             if (call.get("function") or {}).get("name") not in self.hidden_names
         ]
         message = {name: value for name, value in messages[-1].items() if name != "tool_calls"} | texts
