@@ -102,7 +102,7 @@ def _is_first_prompt(line: Mapping[str, Any]) -> bool:
     branches.
     """
     message = line.get("message")
-    if not isinstance(message, Mapping) or "role" not in message or line.get("isSidechain") is True:
+    if not isinstance(message, Mapping) or message.get("role") != line["type"] or line.get("isSidechain") is True:
         return False
     content = message["content"]
     first = content[0].get("text") if isinstance(content, list) and content else content

@@ -123,7 +123,7 @@ class Fields:
             found = datetime.fromisoformat(text)
             return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
-            raise ValueError(f"{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
+            raise ValueError(f"{self.where}{key} must be a time as ISO 8601 writes it, not {text[:80]!r}.") from None
 
 
 def written(moment: datetime | None) -> str | None:

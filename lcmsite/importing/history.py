@@ -219,7 +219,7 @@ class History:
             named = value.get("session_id")
             for place, row in enumerate(value["messages"], start=1):
                 inner = f"{where}, message {place}".lstrip(", ")
-                yield self._entry(inner, row, named if isinstance(named, str) else session)
+                yield self._entry(inner, row, named if named and isinstance(named, str) else session)
         elif transcript := transcript_of(value):
             yield from self._of_transcript(where or "line 1", value, transcript)
         else:

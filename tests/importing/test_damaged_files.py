@@ -234,3 +234,26 @@ def test_a_line_of_a_transcript_that_is_json_but_cannot_be_stored_refuses_the_fi
     code, detail = refused(name, content + line)
 
     assert code == "malformed_history" and "line 3" in detail
+
+
+@pytest.mark.parametrize("kind, message", [("progress", {"role": "user"}), ("user", {"role": "tool", "content": [""]})])
+def test_a_line_of_claude_code_with_another_message_does_not_stop_the_others(imported, kind, message):
+    strange = files.claude_code_line("u9", None, None, role=kind, message=message)
+
+    report = imported("cc-1.jsonl", files.lines_of([strange, *files.CLAUDE_CODE]))
+
+    assert [each["created"] for each in report["conversations"]] == [2]
+
+
+def test_a_time_that_is_none_is_refused_with_its_place(refused):
+    message = files.claude_ai_message("m1", "", "human", "Which port?") | {"created_at": "soon"}
+
+    assert "chat_messages[0].created_at must be a time" in refused("conversations.json", claude_ai(message))[1]
+
+
+def test_an_object_with_an_empty_session_is_of_the_session_of_its_file(imported):
+    row = {"session_id": "", "messages": [{"role": "user", "content": "Which port?"}]}
+
+    report = imported("boats.json", json.dumps(row, indent=2).encode())
+
+    assert [each["session_id"] for each in report["conversations"]] == ["boats"]
