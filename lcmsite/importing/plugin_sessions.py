@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from conversations.formats.neutral import from_neutral
@@ -25,6 +26,7 @@ PREFIXES = {"OpenCode": "opencode:", "pi": "pi:"}
 _ENDED = ("completed", "error")
 _KEY_OF_PI = ("role", "content", "timestamp", "toolCallId", "command", "output", "summary")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING_OR_SMALL = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<digits>-?[\d.]+)e-(?P<exponent>\d+)')
 
 
 def plugin_messages(program: str, row: Row) -> list[NewMessage]:
@@ -35,7 +37,8 @@ def plugin_messages(program: str, row: Row) -> list[NewMessage]:
     try:
         rows = list(_of_opencode(row) if program == "OpenCode" else _of_pi(row))
         return [replace(from_neutral(neutral), idempotency_key=key) for key, neutral in rows]
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError):
+        # A time that is out of range may raise OverflowError or OSError.
         return []
 
 
@@ -106,6 +109,7 @@ def _key_of_pi(message: Row) -> str:
     """Return a message's key in the extension: a hash of JSON in JavaScript's form."""
     known = [_as_javascript(message.get(name)) for name in _KEY_OF_PI]
     text = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+    text = _STRING_OR_SMALL.sub(_small_as_javascript, text)
     text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f"pi:{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
@@ -117,6 +121,14 @@ def _as_javascript(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_javascript(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
+
+
+def _small_as_javascript(found: re.Match[str]) -> str:
+    """Write a number below 0.0001 as JavaScript does; a string stays as it is."""
+    if found["exponent"] is None:
+        return found[0]
+    exponent = int(found["exponent"])
+    return f"{found['digits']}e-{exponent}" if exponent > 6 else format(Decimal(found[0]), "f")
 
 
 def _texts(pieces: list[Any], kind: str) -> str:

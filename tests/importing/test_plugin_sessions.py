@@ -126,3 +126,22 @@ def test_a_message_of_pi_is_known_by_what_javascript_makes_of_it():
     [message] = plugin_messages("pi", {"type": "message", "message": json.loads(text)})
 
     assert message.idempotency_key == "pi:aba3fd1f40d8568fad16aa02001cfaba9ccff878"
+
+
+def test_small_numbers_of_pi_are_written_as_javascript_writes_them():
+    text = (
+        '{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"fit","arguments":{"rates":'
+        '[0.0001,-0.00001,0.0000015,-1.5e-7,1e-10,0.1,1e+21,1.5e+300],"text":"1e-05 \\"2e-05"}}],'
+        '"timestamp":1769850000123}'
+    )
+
+    [message] = plugin_messages("pi", {"type": "message", "message": json.loads(text)})
+
+    assert message.idempotency_key == "pi:a2eec2cac4898191751ebc01dafe7a2b358b68b9"
+
+
+@pytest.mark.parametrize("time", [1e30, 10**20, 1e17])
+def test_a_message_of_pi_at_a_time_that_cannot_be_is_left_out(time):
+    message = {"role": "user", "content": "Which port?", "timestamp": time}
+
+    assert plugin_messages("pi", {"type": "message", "message": message}) == []
