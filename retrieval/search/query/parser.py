@@ -100,7 +100,7 @@ def parse(text: str) -> ParsedQuery:
     excluded: list[Term] = []
     joins_last = False
     for found in _TOKEN.finditer(text.translate(_QUOTES)):
-        if len(clauses) + len(excluded) >= MOST_TERMS:
+        if sum(map(len, clauses)) + len(excluded) >= MOST_TERMS:
             break
         word, phrase = found["word"], found["phrase"]
         if word is not None and word.lower() == "or":
