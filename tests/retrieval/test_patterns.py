@@ -108,6 +108,7 @@ def test_every_text_is_translated_or_refused(text):
         ("foo.*barbaz", "barbaz"),
         ("colou?red", "colo"),
         ("abc+def", "abc"),
+        ("abcd(?#or not)?e", "abc"),
         ("foo|bar", None),
         ("(foo)bar|baz", None),
         ("(?i)error", None),

@@ -133,7 +133,8 @@ class _Translation:
         self.out.append(piece[0].replace("{,", "{0,"))
 
     def _comment(self, piece: re.Match[str]) -> None:
-        """Drop the comment."""
+        """Drop the comment; a quantifier behind it is of the character before it."""
+        self.literals[-2] = self.literals[-2][:-1]
 
     def _group(self, piece: re.Match[str]) -> None:
         if piece["called"]:
