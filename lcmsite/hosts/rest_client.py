@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -64,17 +65,16 @@ class RestClient:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise Unreachable("no time is left")
-        parts = urlsplit(self._url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=left)
+        headers = {"Authorization": f"Bearer {self._key}"}
         try:
-            connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {self._key}"})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException) as refusal:
+            parts = urlsplit(self._url)
+            kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+            with closing(kind(parts.hostname or "127.0.0.1", parts.port, timeout=left)) as connection:
+                connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+        except (OSError, ValueError, http.client.HTTPException) as refusal:
             raise Unreachable(str(refusal)) from refusal
-        finally:
-            connection.close()
 
 
 def recalled(lcm: RestClient, *, session: str, project: str, tokens: int, characters: int) -> str:

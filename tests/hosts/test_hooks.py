@@ -514,6 +514,11 @@ def test_all_requests_of_an_answer_have_one_deadline():
                 client.get("conversations/")
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999", "http://[::1"])
+def test_an_address_that_cannot_be_called_is_an_lcm_that_does_not_answer(address):
+    assert not RestClient(address, "lcm_none").is_ready()
+
+
 @pytest.mark.parametrize("host", ["claude-code", "codex"])
 def test_a_session_begins_with_what_is_known_of_its_project(served, host):
     a_conversation("Which port?", "5433.", session_id="earlier", project="/home/ada/boats")
