@@ -137,7 +137,10 @@ class _Chat(ShownAnswer):
             return dict(delta)
         calls = []
         for call in delta["tool_calls"]:
-            index = call.get("index", 0)
+            index = call.get("index")
+            if index is None:
+                # Some servers send whole calls without an index: each is the next one.
+                index = len(self.hidden_indexes) + len(self.shown_indexes)
             if (call.get("function") or {}).get("name") in self.hidden_names:
                 self.hidden_indexes.add(index)
             if index not in self.hidden_indexes:

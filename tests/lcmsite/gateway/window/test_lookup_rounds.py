@@ -168,6 +168,22 @@ def test_a_lookup_in_an_answer_with_a_gap_ends_it_without_a_call() -> None:
     assert b'"stop_reason": "end_turn"' in given and b"tool_use" not in given
 
 
+def test_calls_without_an_index_are_told_apart_by_their_order() -> None:
+    names = ("lcm_grep", "edit", "lcm_grep", "read")
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in names]
+    choices = [
+        {"delta": {"tool_calls": calls[:2]}},
+        {"delta": {"tool_calls": calls[2:]}},
+        {"finish_reason": "tool_calls"},
+    ]
+
+    given = passed(b"".join(_sent({"choices": [each]}) for each in choices), piece=500, surface=Surface.CHAT)
+
+    events = [json.loads(line[6:]) for line in given.splitlines() if line.startswith(b"data: {")]
+    shown = [call for event in events for call in event["choices"][0]["delta"].get("tool_calls", [])]
+    assert [(call["index"], call["id"]) for call in shown] == [(0, "edit"), (1, "read")]
+
+
 def _sent(event: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(event).encode() + b"\r\n\r\n"
 
