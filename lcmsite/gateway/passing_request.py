@@ -354,7 +354,7 @@ def _error_in(body: bytes) -> str:
     """Return the error type or code in a vendor's error body, if there is one."""
     try:
         error = json.loads(body).get("error")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     words = [error.get("type"), error.get("code")] if isinstance(error, dict) else [error]
     return next((word[:100] for word in words if isinstance(word, str)), "")

@@ -327,10 +327,10 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) 
 
 
 def _parse_input(text: str) -> Any:
-    """Parse a call's input; return the text itself if it was cut off."""
+    """Parse a call's input; return the text itself if it is no JSON, or cut off."""
     try:
         return json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,10 +204,8 @@ def _is_call(part: Any) -> bool:
 def _call_values(part: Any) -> list[Any]:
     value = part.tool_input
     if isinstance(value, str):
-        try:
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
-        except ValueError:
-            value = part.tool_input
     return [part.tool_name, value]
 
 

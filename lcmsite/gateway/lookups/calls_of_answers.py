@@ -60,5 +60,5 @@ def sendable_rows(surface: Surface, rows: Sequence[Row]) -> list[Row]:
 def _parse_json(text: Any) -> Any:
     try:
         return json.loads(text) if isinstance(text, str) and text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}

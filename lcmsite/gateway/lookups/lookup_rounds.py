@@ -227,7 +227,7 @@ def _show_event(shown: ShownAnswer, raw: bytes) -> bytes:
         return b""
     try:
         event = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return raw
     try:
         return shown.add_event(event, raw) if isinstance(event, dict) else raw

@@ -127,7 +127,7 @@ def _session_in(user_id: Any) -> Any:
     if user_id.startswith("{"):
         try:
             found = json.loads(user_id)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return found.get("session_id") if isinstance(found, dict) else None
     found_at_end = _SESSION_IN_USER_ID.search(user_id)

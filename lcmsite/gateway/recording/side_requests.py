@@ -77,7 +77,7 @@ def _is_for_a_title(request: ReadRequest) -> bool:
 def _is_compaction_of_codex(headers: Mapping[str, str]) -> bool:
     try:
         found = json.loads(headers.get("x-codex-turn-metadata", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = {}
     kind = found.get("request_kind") if isinstance(found, dict) else None
     kind = kind or headers.get("x-openai-subagent")

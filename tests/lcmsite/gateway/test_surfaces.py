@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.types import Role
-from lcmsite.gateway.surfaces import Surface, Task, most_output_tokens, read_request, surface_of, wire_message
+from lcmsite.gateway.event_stream import event_of
+from lcmsite.gateway.lookups.calls_of_answers import calls_in
+from lcmsite.gateway.surfaces import LIST_KEY, Surface, Task, most_output_tokens, read_request, surface_of, wire_message
 from lcmsite.gateway.surfaces_answer import AnswerReader, ReadAnswer
 from lcmsite.gateway.surfaces_digest import digest_in, links_of, without_injected
 from tests.clients.answers import Answer, ToolCall
@@ -133,6 +135,33 @@ def test_calls_without_bound_do_not_fill_the_memory():
 
     assert answer.rows == ({"role": "assistant", "content": "Hello", "tool_calls": []},)
     assert not answer.is_complete
+
+
+DEEP = "[" * 100_000
+CALL_OF_CHAT = {"id": "1", "type": "function", "function": {"name": "edit", "arguments": DEEP}}
+CALL_OF_RESPONSES = {"type": "function_call", "call_id": "1", "name": "edit", "arguments": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("surface", "row"),
+    [(Surface.CHAT, {"role": "assistant", "tool_calls": [CALL_OF_CHAT]}), (Surface.RESPONSES, CALL_OF_RESPONSES)],
+)
+def test_a_call_with_arguments_of_too_many_levels_is_kept_as_text(surface, row):
+    [message] = read_request(surface, {LIST_KEY[surface]: [row]}).messages
+
+    assert message.message.parts[0].tool_input == DEEP
+    assert [call.name for call in calls_in(surface, [row])] == ["edit"]
+
+
+def test_a_streamed_call_with_an_input_of_too_many_levels_is_kept_as_text():
+    events = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "1", "name": "edit"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": DEEP}},
+    ]
+
+    answer = read(Surface.MESSAGES, b"".join(map(event_of, events)), is_stream=True)
+
+    assert answer.rows[0]["content"][0]["input"] == DEEP
 
 
 @pytest.mark.parametrize("surface", Surface)
