@@ -40,7 +40,8 @@ class Parser(ArgumentParser):
             places = [each for each in self.actions if f"--{each.dest.replace('_', '-')}" in options]
             names = " and ".join(str(each.metavar) for each in places if not each.option_strings)
             by_place = f" Give {names} by place, without a name." if names else ""
-            sentence += by_place or suggestion(options, known) or " A text that begins with - is written after `--`."
+            hint = " A text that begins with - is written after `--`." if " -" in message else ""
+            sentence += by_place or suggestion(options, known) or hint
         raise Invalid(f"{sentence} See `{self.prog} --help`.", code="usage")
 
 

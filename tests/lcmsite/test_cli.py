@@ -125,6 +125,11 @@ def test_a_bad_command_is_refused_with_its_status(conversation, arguments, exit_
     assert plain.err.startswith("lcm: ")
 
 
+def test_only_a_text_that_begins_with_a_dash_gets_the_hint_about_dashes(db):
+    assert "begins with -" in lcm("find", "s1", "-x").err
+    assert "begins with -" not in lcm("timeline", "harbour").err
+
+
 def test_an_argument_that_is_not_json_is_named(conversation):
     refused = lcm("configure", "s1", "fresh_tail_count=12")
 
