@@ -17,11 +17,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from conversations.errors import LcmError, Unavailable
 from conversations.models import Message, Workspace
 from conversations.scope import Scope
 from retrieval.engine import RetrievalEngine
 from retrieval.semantic.embedders import Embedders
 from retrieval.semantic.embedding_worker import EmbeddingWorker
+from retrieval.semantic.questions import question_of
 from retrieval.types import GrepScope
 from tests.conversations.real_data import DATA, conversation_files, rows_of
 from tests.evaluation.figures import Figure, interval
@@ -117,11 +121,20 @@ def _each_by_itself(messages: frozenset[int]) -> tuple[frozenset[int], ...]:
 
 def _search(engine: RetrievalEngine, mode: str, asked: Asked) -> tuple[list[int], float]:
     where = {"scope": GrepScope.MESSAGES, "conversation_id": asked.conversation_id}
+    if mode != "full_text":
+        _embedded(asked.text)
     for _ in range(2):
         began = time.perf_counter()
         result = engine.grep(query=asked.text, mode=mode, limit=20, **where)
         took = time.perf_counter() - began
     return [int(match.id.removeprefix("msg_")) for match in result.matches], took
+
+
+@retry(retry=retry_if_exception_type(Unavailable), wait=wait_fixed(5), stop=stop_after_delay(300), reraise=True)
+def _embedded(text: str) -> None:
+    """Cache the vector of a question, with more tries than a search has: this may run beside others."""
+    if isinstance(question := question_of(text), LcmError):
+        raise question
 
 
 def _figure(
