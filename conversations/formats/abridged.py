@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conversations.content.flattening import byte_size, sizes_beside_texts
+from conversations.content.flattening import byte_size, flattened, sizes_beside_texts
 from conversations.types import NewMessage
 
 # The metadata key that names the journal line with the original.
 KEY = "journal"
-_OF_PART = re.compile(r"parts\[(\d+)\]\.metadata")
+_OF_PART = re.compile(r"parts\[(\d+)\]\.(metadata|patch_files)")
 # Bytes reserved for this key.
 _ROOM = 1_500
 
@@ -28,7 +28,7 @@ class Place:
 def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
     """Drop the largest metadata until the non-text fields fit into `most` bytes.
 
-    A message that fits is returned as it is.
+    The names of a patch's files become its text. A message that fits is returned as it is.
     """
     sizes = dict(sizes_beside_texts(message))
     if sum(sizes.values()) <= most:
@@ -40,6 +40,10 @@ def abridged(message: NewMessage, place: Place, *, most: int) -> NewMessage:
         if left <= 0 or not (of_part or name == "metadata"):
             continue
         part = parts[int(of_part[1])] if of_part else None
+        if part and of_part and of_part[2] == "patch_files":
+            parts[int(of_part[1])] = replace(part, patch_files=None, text_content=flattened([part]))
+            left -= sizes[name]
+            continue
         less = _reduced((part or message).metadata or {}, left)
         left -= sizes[name] - byte_size(less)
         if part is None:

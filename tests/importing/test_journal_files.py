@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from functools import reduce
@@ -133,6 +134,19 @@ def test_a_row_of_a_document_with_large_metadata_is_whole_in_the_journal_once(tm
     assert len(json.dumps(message.metadata)) <= MOST
     [row] = exported(name, "journal", "--subpath", "large")
     assert row in (reduce(getitem, path[:depth], document) for depth in range(len(path) + 1))
+
+
+def test_a_patch_of_very_many_files_is_imported_with_their_names_as_its_text(tmp_path):
+    document = copy.deepcopy(files.OPENCODE)
+    named = [f"/home/{'x' * 120}/{number}.py" for number in range(600)]
+    document["messages"][1]["parts"][4]["files"] = named
+    file = files.put(tmp_path, "large.json", json.dumps(document).encode())
+
+    assert [lcm("import", str(file)).exit_code for _ in range(2)] == [0, 0]
+
+    message = Message.objects.get(role="assistant")
+    assert f"[patch {' '.join(named)}]" in message.content
+    assert exported("ses_1", "journal", "--subpath", "large") == [document["messages"][1]]
 
 
 def test_without_a_journal_large_metadata_is_refused_as_before(refused):
