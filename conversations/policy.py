@@ -222,7 +222,7 @@ class StorePolicy(Policy):
     large_file_tokens: int = conversation_knob(
         25_000,
         "A text of a message with more tokens than this is stored as a file, and a description of the file replaces it "
-        f"in the message; 0 for never, otherwise at least {LEAST_LARGE_TOKENS:,}.",
+        f"in the message and in searches; 0 for never, otherwise at least {LEAST_LARGE_TOKENS:,}.",
         low=0,
         high=100_000_000,
     )
