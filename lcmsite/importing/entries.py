@@ -42,6 +42,11 @@ class Entry:
     program: str = ""
     row: Any = field(default=None, repr=False)
 
+    @property
+    def is_of_document(self) -> bool:
+        """Whether the message is of a document, of which the journal stores no lines."""
+        return self.row is not None and not self.file_session_id
+
 
 def key_at(session_id: str, where: str, row: Any) -> str:
     """Return an idempotency key for a message at this position of this session."""

@@ -73,6 +73,8 @@ class Importer:
     _files: dict[str, _JournalFile] = field(default_factory=dict)
     # By session with a changed message: where that message is in the file.
     _changed: dict[str, str] = field(default_factory=dict)
+    # Sessions of a document with a message that cannot be stored.
+    _refused: set[str] = field(default_factory=set)
     # The keys of messages that an earlier version of LCM did not read, each with the key of the message before it. They
     # stay in the journal.
     _unread: dict[str, str] = field(default_factory=dict)
@@ -125,18 +127,30 @@ class Importer:
         for entry in self._kept_whole(batch):
             by_session.setdefault(entry.session_id, []).append(entry)
         for session_id, entries in by_session.items():
-            if session_id in self._changed:
+            if session_id in self._changed or session_id in self._refused:
                 continue
-            conversation = self._conversation(session_id, entries[0])
-            with suppress(_Changed), transaction.atomic():
-                for run in _runs([entry for entry in entries if not self._is_left_out(entry)]):
-                    if run[0].after is not None:
-                        self._move_to(conversation, run)
-                    else:
-                        self._rewind(conversation, run)
-                    self._append(conversation, run)
-                if entries[0].head and conversation.created:
-                    self._move_head(conversation, entries[0].head)
+            is_new = session_id not in self._found
+            try:
+                with suppress(_Changed), transaction.atomic():
+                    self._write_session(session_id, entries)
+            except Invalid as wrong:
+                if not entries[0].is_of_document:
+                    raise
+                if is_new:
+                    self._found.pop(session_id, None)
+                self._refused.add(session_id)
+                self.history.refused.append(wrong.detail)
+
+    def _write_session(self, session_id: str, entries: list[Entry]) -> None:
+        conversation = self._conversation(session_id, entries[0])
+        for run in _runs([entry for entry in entries if not self._is_left_out(entry)]):
+            if run[0].after is not None:
+                self._move_to(conversation, run)
+            else:
+                self._rewind(conversation, run)
+            self._append(conversation, run)
+        if entries[0].head and conversation.created:
+            self._move_head(conversation, entries[0].head)
 
     def _is_left_out(self, entry: Entry) -> bool:
         """Whether an entry stays in the journal: unread earlier, or a prompt again."""
@@ -252,7 +266,7 @@ class Importer:
 
     def _is_too_large(self, entry: Entry) -> bool:
         """Whether a document's message has more metadata than the store accepts."""
-        if entry.file_session_id or not isinstance(entry.row, Mapping):
+        if not entry.is_of_document or not isinstance(entry.row, Mapping):
             return False
         sizes = sizes_beside_texts(entry.message)
         return sum(size for _, size in sizes) > self.store.policy.max_metadata_bytes

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from conversations.formats.documents import gemini
-from conversations.models import JournalEntry, Message
+from conversations.models import Conversation, JournalEntry, Message
 from lcmsite.importing.zstandard_file import ZstandardFile
 from tests.importing import host_files as files
 from tests.lcmsite.callers import lcm
@@ -136,6 +136,26 @@ def test_a_malformed_conversation_of_an_export_does_not_stop_the_others(refused)
     assert sentence.startswith("conversations.json, item 1: mapping.u.message.author.role must be one of")
     assert sentence.endswith("The file has 2 such conversations; all others are imported.")
     assert lcm("messages", "gpt-1").exit_code == 0
+
+
+@pytest.mark.parametrize("damage", [
+    {"UPDATE part SET data = json_set(data, '$.state.input', json(?)) WHERE id = 'prt_5'": "[" * 300 + "]" * 300},
+    {f"UPDATE {table} SET {column} = ? WHERE {column} = 'ses_1'": "s" * 900
+     for table, column in (("session", "id"), ("message", "session_id"), ("part", "session_id"))},
+    {"INSERT INTO message SELECT id, session_id, ?, data FROM message WHERE id = 'msg_1'": 1},
+], ids=["a value", "a name", "an id twice"])  # fmt: skip
+def test_a_session_that_cannot_be_stored_does_not_stop_the_others(refused, tmp_path, damage):
+    with closing(files.opencode_database(tmp_path / "o.db", files.OPENCODE, files.OPENCODE_CHILD)) as database:
+        for statement, value in damage.items():
+            database.execute(statement, [value])
+        database.commit()
+
+    code, sentence = refused("o.db", (tmp_path / "o.db").read_bytes())
+
+    assert code == "malformed_history"
+    assert sentence.endswith("The file has 1 such conversations; all others are imported.")
+    assert [each.content for each in Message.objects.all()] == ["Look for it."]
+    assert Conversation.objects.get().session_id == "ses_2"
 
 
 def test_values_of_another_type_are_refused_with_a_reason(refused, tmp_path):
