@@ -91,8 +91,8 @@ def watch(session: Session, arguments: Namespace) -> Sweep:
     total = Sweep()
     with _stopped_by_signals() as stop:
         while not stop.is_set():
-            quiet = (time.time() - QUIET_SECONDS) * 1e9
-            files = [file for file in find_files(_places(arguments)) if arguments.once or file.changed < quiet]
+            found_files, now = find_files(_places(arguments)), time.time()
+            files = [each for each in found_files if arguments.once or abs(now - each.changed / 1e9) > QUIET_SECONDS]
             try:
                 found = sweeper.sweep(takewhile(lambda _: not stop.is_set(), files))
             except (InterfaceError, OperationalError) as outage:

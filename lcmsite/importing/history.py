@@ -374,8 +374,6 @@ def _is_broken(line: bytes) -> bool:
     """Whether a line is no JSON at all, and not JSON that LCM refuses."""
     try:
         json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        return True
-    except (RecursionError, ValueError):
-        return False
+    except (RecursionError, ValueError) as wrong:
+        return isinstance(wrong, json.JSONDecodeError | UnicodeDecodeError)
     return False

@@ -154,8 +154,10 @@ class Importer:
 
     def _is_left_out(self, entry: Entry) -> bool:
         """Whether an entry stays in the journal: unread earlier, or a prompt again."""
-        if entry.key in self._unread or not entry.repeats:
-            return entry.key in self._unread
+        if entry.key in self._unread:
+            return True
+        if not entry.repeats:
+            return False
         if entry.repeats not in self._unread or entry.repeats in self._stored_later:
             return True
         self._stored_later.add(entry.repeats)

@@ -81,6 +81,8 @@ def test_a_parent_and_its_child_that_are_imported_at_once_are_linked(committed_d
 
 def test_a_watch_outlasts_an_outage_and_says_after_a_signal_what_it_stored(committed_db, codex_home, monkeypatch):
     monkeypatch.setattr(discovery_verbs, "QUIET_SECONDS", -1)
+    # A time ahead, as from a clock that was set back, is no reason to leave a file out.
+    os.utime(codex_home / ".codex/sessions/2026/01/31/rollout-1.jsonl", (2**32, 2**32))
     before = signal.getsignal(signal.SIGTERM)
     sweep, ended = Sweeper.sweep, []
 

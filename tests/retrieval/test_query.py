@@ -104,6 +104,12 @@ def test_a_pasted_page_is_searched_by_its_first_words(between):
     assert len(question.terms) + len(question.excluded) == MOST_TERMS
 
 
+def test_a_quoted_page_is_searched_by_its_first_words_if_it_is_nowhere_as_a_whole():
+    [whole, words] = interpretations('"' + " ".join(f"word{number}" for number in range(1_000)) + '"')
+
+    assert (len(whole.terms), len(words.terms)) == (1, MOST_TERMS)
+
+
 def asked(*, months=(), days=(), weekdays=(), years=()) -> Dates:
     return Dates(frozenset(months), frozenset(days), frozenset(weekdays), frozenset(years))
 

@@ -14,7 +14,7 @@ _KEY = "cache_control"
 
 def count_breakpoints(value: Any) -> int:
     """Count the breakpoints in a value."""
-    return sum(1 for _ in _find_breakpoints(value))
+    return len(_find_breakpoints(value))
 
 
 def breakpoint_behind_summaries(entries: Iterable[Entry], *, elsewhere: int) -> Mapping[str, Any] | None:

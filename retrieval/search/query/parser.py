@@ -133,7 +133,7 @@ def interpretations(text: str) -> tuple[ParsedQuery, ...]:
     if not any(term.is_phrase for term in query.terms):
         return (query,)
     words = [Term(word) for term in query.terms for word in (term.text.split() if term.is_phrase else [term.text])]
-    return query, replace(query, clauses=tuple((word,) for word in dict.fromkeys(words)))
+    return query, replace(query, clauses=tuple((word,) for word in [*dict.fromkeys(words)][:MOST_TERMS]))
 
 
 _MONTHS = [
