@@ -180,12 +180,17 @@ def _result_piece(piece: Fields, answer: Callable[[str], NewPart]) -> NewPart:
 
 def _words_in(value: Any) -> str:
     """Return the text in the result of one of the vendor's server-side tools."""
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_words_in, value)))
-    if not isinstance(value, Mapping):
-        return ""
-    words = [value[key] for key in _WORD_KEYS if isinstance(value.get(key), str) and value[key]]
-    return "\n".join(filter(None, [*words, _words_in(value.get("content"))]))
+    words: list[str] = []
+    # No recursion, as nesting may be deep.
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += reversed(each)
+        elif isinstance(each, Mapping):
+            words += [each[key] for key in _WORD_KEYS if isinstance(each.get(key), str) and each[key]]
+            waiting.append(each.get("content"))
+    return "\n".join(words)
 
 
 def _blocks(parts: Sequence[NewPart]) -> Iterator[dict[str, Any]]:

@@ -217,13 +217,18 @@ def _plain_output(parts: Sequence[NewPart]) -> str | list[dict[str, Any]] | None
 
 def _words_in(value: Any) -> str:
     """Return the text in the result of a tool."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_words_in, value)))
-    if not isinstance(value, Mapping):
-        return ""
-    return "\n".join(filter(None, (_words_in(value.get(key)) for key in _WORD_KEYS)))
+    words: list[str] = []
+    # No recursion, as nesting may be deep.
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            words.append(each)
+        elif isinstance(each, list):
+            waiting += reversed(each)
+        elif isinstance(each, Mapping):
+            waiting += [each.get(key) for key in reversed(_WORD_KEYS)]
+    return "\n".join(filter(None, words))
 
 
 def _piece(item: Fields, role: Role) -> NewPart:

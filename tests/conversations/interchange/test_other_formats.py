@@ -134,3 +134,18 @@ def test_a_value_of_another_type_is_the_vendors_own_and_comes_back(form, own):
 
     assert (message.created_at, message.author) == (None, None)
     assert WRITE[form](message) == {**ROW, **own}
+
+
+def test_the_words_of_a_result_are_found_at_any_depth():
+    value = {"title": "b", "content": ["c", {"text": "d"}]}
+    for _ in range(600):
+        value = [value]
+    piece = {"type": "new", "title": "a", "content": value}
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [piece]}
+
+    of_anthropic = read_message({"role": "user", "content": [result]}, Format.ANTHROPIC)
+    item = {"type": "new_output", "call_id": "1", "output": piece}
+    of_responses = read_message(item, Format.OPENAI_RESPONSES)
+
+    assert of_anthropic.parts[0].tool_output == "a\nb\nd"
+    assert of_responses.parts[0].tool_output == "a\nb\nc\nd"
