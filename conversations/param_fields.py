@@ -214,7 +214,10 @@ def _conversation_id(value: Any, info: ValidationInfo) -> Any:
 
 
 def _message_id(value: Any, info: ValidationInfo) -> Any:
-    return _numbered(value, info, "msg_")
+    number = _numbered(value, info, "msg_")
+    if isinstance(number, str) and not _WHOLE.fullmatch(number):
+        raise ValueError(f"This must be a message's id (msg_12) or a whole number{_instead(number)}.")
+    return number
 
 
 def _moment(value: Any) -> Any:

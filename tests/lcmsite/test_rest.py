@@ -154,6 +154,8 @@ NO_NUMBERS_IN_QUERIES = ("1.0", "+1", " 1", "1_0", "01", "\u0661", "1" * 2000, "
         ("conversations/", {"after_id": 10**30}, 400, "after_id"),
         ("conversations/", {"colour": "red"}, 400, "colour"),
         ("conversations/s1/", {}, 400, "a conversation's id (conv_7) or a whole number in plain digits, not 's1'; "),
+        ("messages/12.5/", {}, 400, "This must be a message's id (msg_12) or a whole number"),
+        ("messages/sum_1/", {}, 400, "a message's id (msg_12) or a whole number in plain digits, not 'sum_1'."),
         ("conversations/find/", {}, 400, "session_id"),
         ("conversations/find/", {"session_id": "\x00"}, 400, "session_id"),
         ("conversations/find/", {"session_id": "nope"}, 404, "that you may see"),
