@@ -284,7 +284,7 @@ class Variable:
         if choices and value not in choices:
             raise ValueError(f"{value!r} is none of {', '.join(choices)}")
         schemes = self.knob.metadata.get("schemes")
-        if schemes and not _is_url(value, schemes):
+        if schemes and not is_url(value, schemes):
             # The value is left out: it may hold a password.
             raise ValueError(f"not an address that starts with {' or '.join(f'{each}://' for each in schemes)}")
         unusable = self.knob.metadata.get("unusable")
@@ -354,7 +354,8 @@ def declared_settings() -> Iterator[Variable]:
                 yield Variable(owner=owner, knob=knob_field, kind=kinds[knob_field.name])
 
 
-def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+def is_url(text: str, schemes: tuple[str, ...]) -> bool:
+    """Whether a text is a URL with one of these schemes, and its port is valid."""
     try:
         parts = urlsplit(text)
         # `port` raises ValueError for a bad port, which dj-database-url and redis would turn into a traceback.

@@ -21,6 +21,7 @@ from conversations.errors import Conflict, Invalid, LcmError, Unauthenticated
 from lcmsite.access import keys
 from lcmsite.cli.cli_session import OPERATOR, Session
 from lcmsite.cli.verbs import argument, verb
+from lcmsite.environment import is_url
 from lcmsite.hosts import host_state
 from lcmsite.hosts.agent_host import Host, Place, host_named, host_names
 from lcmsite.hosts.connecting import FileChange, changes_for, make, undoing, unmake
@@ -74,6 +75,9 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     LCM's address has changed.
     """
     host = host_named(arguments.host)
+    for option, url in (("--url", arguments.url), ("--mcp-url", arguments.mcp_url)):
+        if url and not is_url(url, ("http", "https")):
+            raise Invalid(f"{option}: {url} is no address such as http://127.0.0.1:8000.", code="usage")
     recorded = host_state.read(host.name, "connection.json")
     recorded_key = recorded.get("api_key", "")
     key = recorded_key if _is_good(recorded_key) else ""

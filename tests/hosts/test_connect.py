@@ -178,6 +178,15 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(used):
     assert files_in(used) == before
 
 
+@pytest.mark.parametrize("option", ["--url", "--mcp-url"])
+@pytest.mark.parametrize("address", ["localhost:8000", "http://127.0.0.1:99999"])
+def test_an_address_that_cannot_be_called_is_refused(used, option, address):
+    refused = lcm("connect", "claude-code", "--yes", option, address)
+
+    assert refused.exit_code == 2 and option in refused.err
+    assert not host_state.read("claude-code", "connection.json")
+
+
 def test_the_key_of_the_host_is_written_and_not_shown(used):
     shown = connected("claude-code")
     again = lcm("connect", "claude-code", "--dry-run", "--mention")
