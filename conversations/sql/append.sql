@@ -58,8 +58,6 @@ LANGUAGE plpgsql AS $$
 DECLARE
   c conversations;
   stored_ids bigint[] := '{}';
-  keys text[];
-  may_be_stored boolean := p_keyed;
   fresh_tokens bigint;
   fresh_count integer;
   -- Never earlier than previous times of recording, even if the clock was set back.
@@ -73,16 +71,7 @@ BEGIN
   END IF;
   recorded := greatest(clock_timestamp(), c.updated_at);
 
-  -- Before the statistics know how long a conversation is, the plan of the second statement reads all of it for each
-  -- key. So one look for all keys comes first: the messages of most batches are new. EXECUTE plans it with the keys
-  -- themselves, which are then compared through a hash table.
-  IF p_keyed AND cardinality(p_contents) >= 16 THEN
-    SELECT array_agg(idempotency_key) || array_agg(lcm_erased_key(idempotency_key)) INTO keys
-      FROM json_to_recordset(p_messages) AS b(idempotency_key text);
-    EXECUTE 'SELECT EXISTS (SELECT FROM messages WHERE conversation_id = $1 AND idempotency_key = ANY ($2))'
-      INTO may_be_stored USING p_conversation_id, keys;
-  END IF;
-  IF may_be_stored THEN
+  IF p_keyed THEN
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
            min(b.idempotency_key) FILTER (
              WHERE m.idempotency_key = b.idempotency_key AND m.entry_hash <> decode(b.entry_hash, 'hex')
@@ -91,9 +80,11 @@ BEGIN
       FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
       LEFT JOIN LATERAL (
         SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
-          WHERE s.conversation_id = p_conversation_id
-            AND s.idempotency_key IN (b.idempotency_key, lcm_erased_key(b.idempotency_key))
-          ORDER BY s.idempotency_key <> b.idempotency_key LIMIT 1
+          WHERE s.conversation_id = p_conversation_id AND s.idempotency_key = b.idempotency_key
+        UNION ALL
+        SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
+          WHERE s.conversation_id = p_conversation_id AND s.idempotency_key = lcm_erased_key(b.idempotency_key)
+        LIMIT 1
       ) m ON true;
     IF conflicting_key IS NOT NULL THEN
       message_ids := '{}';
@@ -135,7 +126,7 @@ BEGIN
     FROM inserted i;
 
   -- The ids and seqs of all messages of the batch by position, new ones and those stored before.
-  IF may_be_stored AND fresh_count < cardinality(stored_ids) THEN
+  IF p_keyed AND fresh_count < cardinality(stored_ids) THEN
     SELECT array_agg(coalesce(s.id, m.message_id) ORDER BY s.position), array_agg(m.seq ORDER BY s.position),
            array_agg(s.id IS NULL ORDER BY s.position)
       INTO message_ids, seqs, created

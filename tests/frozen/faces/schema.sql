@@ -821,12 +821,10 @@ $$;
 -- FUNCTION lcm_append_messages(bigint, bigint, integer, boolean, json, text[], json)
 CREATE FUNCTION public.lcm_append_messages(p_conversation_id bigint, p_workspace_id bigint, p_overhead integer, p_keyed boolean, p_messages json, p_contents text[], p_parts json, OUT message_ids bigint[], OUT seqs bigint[], OUT created boolean[], OUT conflicting_key text, OUT message_count bigint, OUT active_messages bigint, OUT active_tokens bigint, OUT total_tokens bigint, OUT rest_until_seq bigint, OUT overrides jsonb) RETURNS record
     LANGUAGE plpgsql
-    AS $_$
+    AS $$
 DECLARE
   c conversations;
   stored_ids bigint[] := '{}';
-  keys text[];
-  may_be_stored boolean := p_keyed;
   fresh_tokens bigint;
   fresh_count integer;
   recorded timestamptz;
@@ -838,13 +836,7 @@ BEGIN
     RETURN;
   END IF;
   recorded := greatest(clock_timestamp(), c.updated_at);
-  IF p_keyed AND cardinality(p_contents) >= 16 THEN
-    SELECT array_agg(idempotency_key) || array_agg(lcm_erased_key(idempotency_key)) INTO keys
-      FROM json_to_recordset(p_messages) AS b(idempotency_key text);
-    EXECUTE 'SELECT EXISTS (SELECT FROM messages WHERE conversation_id = $1 AND idempotency_key = ANY ($2))'
-      INTO may_be_stored USING p_conversation_id, keys;
-  END IF;
-  IF may_be_stored THEN
+  IF p_keyed THEN
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
            min(b.idempotency_key) FILTER (
              WHERE m.idempotency_key = b.idempotency_key AND m.entry_hash <> decode(b.entry_hash, 'hex')
@@ -853,9 +845,11 @@ BEGIN
       FROM json_to_recordset(p_messages) AS b(position integer, idempotency_key text, entry_hash text)
       LEFT JOIN LATERAL (
         SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
-          WHERE s.conversation_id = p_conversation_id
-            AND s.idempotency_key IN (b.idempotency_key, lcm_erased_key(b.idempotency_key))
-          ORDER BY s.idempotency_key <> b.idempotency_key LIMIT 1
+          WHERE s.conversation_id = p_conversation_id AND s.idempotency_key = b.idempotency_key
+        UNION ALL
+        SELECT s.message_id, s.seq, s.idempotency_key, s.entry_hash FROM messages s
+          WHERE s.conversation_id = p_conversation_id AND s.idempotency_key = lcm_erased_key(b.idempotency_key)
+        LIMIT 1
       ) m ON true;
     IF conflicting_key IS NOT NULL THEN
       message_ids := '{}';
@@ -894,7 +888,7 @@ BEGIN
          count(*), coalesce((array_agg(i.chain_hash ORDER BY i.seq DESC))[1], c.chain_head)
     INTO message_ids, seqs, fresh_tokens, fresh_count, c.chain_head
     FROM inserted i;
-  IF may_be_stored AND fresh_count < cardinality(stored_ids) THEN
+  IF p_keyed AND fresh_count < cardinality(stored_ids) THEN
     SELECT array_agg(coalesce(s.id, m.message_id) ORDER BY s.position), array_agg(m.seq ORDER BY s.position),
            array_agg(s.id IS NULL ORDER BY s.position)
       INTO message_ids, seqs, created
@@ -946,7 +940,7 @@ BEGIN
               conversations.total_tokens, conversations.rest_until_seq, conversations.overrides
     INTO message_count, active_messages, active_tokens, total_tokens, rest_until_seq, overrides;
 END
-$_$;
+$$;
 
 -- FUNCTION lcm_bigrams(text)
 CREATE FUNCTION public.lcm_bigrams(content text) RETURNS text

@@ -1,6 +1,8 @@
-"""PostgreSQL counts more words, for searches of long messages."""
+"""PostgreSQL plans searches of long messages and appends with keys better."""
 
 from django.db import migrations
+
+from conversations.run_sql import RunSQLFile
 
 
 class Migration(migrations.Migration):
@@ -11,5 +13,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             "ALTER TABLE messages ALTER COLUMN content_tsv SET STATISTICS 300",
             "ALTER TABLE messages ALTER COLUMN content_tsv SET STATISTICS -1",
-        )
+        ),
+        RunSQLFile("conversations/sql/append.sql"),
     ]
