@@ -40,7 +40,7 @@ def main() -> None:
         nargs="?",
         const=1,
         metavar="N",
-        help="with --embedder: N conversations of each kind (1), drawn by chance, and of BEAM the shorter chats",
+        help="with --embedder, without goals: N conversations of each kind (1), drawn by chance, shorter chats of BEAM",
     )
     arguments = parser.parse_args()
     if not DATA.is_dir():
