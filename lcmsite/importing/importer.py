@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -245,7 +245,7 @@ class Importer:
         new = [entry for entry in entries if entry.key not in known]
         messages = [
             replace(
-                self._with_row_in_journal(conversation, entry) if entry.key in large else entry.message,
+                self._abridged(conversation, entry, stored) if entry.key in large else entry.message,
                 idempotency_key=entry.key,
             )
             for entry in new
@@ -270,15 +270,15 @@ class Importer:
         """Whether a document's message has more metadata than the store accepts."""
         if not entry.is_of_document or not isinstance(entry.row, Mapping):
             return False
-        sizes = sizes_beside_texts(entry.message)
-        return sum(size for _, size in sizes) > self.store.policy.max_metadata_bytes
+        return sum(size for _, size in sizes_beside_texts(entry.message)) > self.store.policy.max_metadata_bytes
 
-    def _with_row_in_journal(self, conversation: ImportedConversation, entry: Entry) -> NewMessage:
-        """Append the message's row to the journal; return the message abridged."""
-        journal = Journal(self.store.scope)
-        conversation_id, subpath = conversation.conversation_id, self.history.stem
+    def _abridged(self, conversation: ImportedConversation, entry: Entry, stored: Collection[str]) -> NewMessage:
+        """Abridge a message; append its row to the journal if its key is not stored."""
+        journal, conversation_id, subpath = Journal(self.store.scope), conversation.conversation_id, self.history.stem
         last = journal.append_entries(conversation_id=conversation_id, entries=[], subpath=subpath).last_position
-        journal.keep_lines(conversation_id=conversation_id, subpath=subpath, lines=[entry.row], after=last)
+        # A stored message was changed or erased, and the text of an erased one must not come back.
+        if entry.key not in stored:
+            journal.keep_lines(conversation_id=conversation_id, subpath=subpath, lines=[entry.row], after=last)
         return abridged(entry.message, Place(subpath, last + 1), most=self.store.policy.max_metadata_bytes)
 
     def _move_to(self, conversation: ImportedConversation, run: list[Entry]) -> None:

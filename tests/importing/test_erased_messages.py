@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
 
-from conversations.models import Conversation, LargeFile, Message
+from conversations.models import Conversation, JournalEntry, LargeFile, Message
 from integrity.retention.erasure import Erasures
 from tests.importing import host_files as files
 from tests.integrity.erasing import erased
@@ -42,6 +43,18 @@ def test_no_erased_message_of_any_program_is_stored_again(imported, program):
     created = imported(name, content)
 
     assert (created, heads()) == (0, before)
+
+
+def test_no_row_of_an_erased_message_comes_into_the_journal_again(imported):
+    document = copy.deepcopy(files.GEMINI)
+    document["messages"][2]["own"] = "y" * 70_000
+    imported("gem.json", json.dumps(document).encode())
+    erase(Conversation.objects.get().pk, from_seq=2, to_seq=2)
+    document["messages"][2]["content"] = "It is 5433, as a.py says."
+
+    created = imported("gem.json", json.dumps(document).encode())
+
+    assert (created, JournalEntry.objects.count()) == (0, 1)
 
 
 @pytest.mark.parametrize("first", [1, 3, 9])
