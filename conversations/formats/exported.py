@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from conversations.content.flattening import texts_for_readers
 from conversations.content.lossless_values import storable
 from conversations.formats.abridged import Place, place_of
 from conversations.formats.anthropic import render_anthropic, to_anthropic
-from conversations.formats.claude_code import NOTE, to_claude_code
+from conversations.formats.claude_code import NOTE, is_line, to_claude_code
 from conversations.formats.foreign_rows import is_result, split_remainder, written
 from conversations.formats.openai_chat import render_openai_chat, to_openai_chat
 from conversations.formats.rendered import Rendered
@@ -98,10 +99,8 @@ def _claude_code(
     messages: Sequence[MessageRecord], session_id: str, directory: str, line_at: LineAt
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of a transcript, each with its predecessor as its parent."""
-    if messages and all(
-        split_remainder(message.metadata, NOTE)[1] or place_of(message.metadata) for message in messages
-    ):
-        lines = [_line(message, line_at) for message in messages]
+    lines = list(takewhile(bool, (_line(message, line_at) for message in messages)))
+    if messages and len(lines) == len(messages):
         known = {line.get("uuid") for line in lines}
         before = None
         for line in lines:
@@ -131,8 +130,11 @@ def _claude_code(
 
 
 def _line(message: MessageRecord, line_at: LineAt) -> Mapping[str, Any]:
+    """Return the line that a message was imported from; {} if it was no transcript's."""
     place = place_of(message.metadata)
-    return place and line_at(place) or to_claude_code(message)
+    if place and (line := line_at(place)) and is_line(line):
+        return line
+    return to_claude_code(message) if split_remainder(message.metadata, NOTE)[1] else {}
 
 
 def _uuid(name: str) -> str:

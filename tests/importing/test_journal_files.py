@@ -136,6 +136,15 @@ def test_a_row_of_a_document_with_large_metadata_is_whole_in_the_journal_once(tm
     assert row in (reduce(getitem, path[:depth], document) for depth in range(len(path) + 1))
 
 
+def test_a_row_of_another_program_is_no_line_of_an_exported_transcript(tmp_path):
+    document = {**files.GEMINI, "messages": [{**files.GEMINI["messages"][0], "own": "y" * MOST}]}
+
+    assert lcm("import", str(files.put(tmp_path, "large.json", json.dumps(document).encode()))).exit_code == 0
+
+    [row] = exported("gem-1", "claude-code")
+    assert (row["type"], row["message"]["content"][0]["text"]) == ("user", "Which port?")
+
+
 def test_a_patch_of_very_many_files_is_imported_with_their_names_as_its_text(tmp_path):
     document = copy.deepcopy(files.OPENCODE)
     named = [f"/home/{'x' * 120}/{number}.py" for number in range(600)]
