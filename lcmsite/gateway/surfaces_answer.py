@@ -308,7 +308,10 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) 
             calls = row["tool_calls"] = old or []
             for piece in value:
                 index = piece.get("index")
-                index = len(calls) if index is None else index
+                if index is None:
+                    # Some servers send calls without an index. Only the first piece of a call has a name.
+                    is_first = bool(_object(piece.get("function")).get("name"))
+                    index = len(calls) if is_first else max(0, len(calls) - 1)
                 if index >= MOST_CALLS:
                     raise ValueError("The answer has too many calls.")
                 while len(calls) <= index:

@@ -138,10 +138,12 @@ class _Chat(ShownAnswer):
         calls = []
         for call in delta["tool_calls"]:
             index = call.get("index")
+            name = (call.get("function") or {}).get("name")
             if index is None:
-                # Some servers send whole calls without an index: each is the next one.
-                index = len(self.hidden_indexes) + len(self.shown_indexes)
-            if (call.get("function") or {}).get("name") in self.hidden_names:
+                # Some servers send calls without an index. Only the first piece of a call has a name.
+                count = len(self.hidden_indexes) + len(self.shown_indexes)
+                index = count if name else max(0, count - 1)
+            if name in self.hidden_names:
                 self.hidden_indexes.add(index)
             if index not in self.hidden_indexes:
                 calls.append({**call, "index": self.shown_index(index)})

@@ -115,15 +115,16 @@ def test_a_long_answer_in_many_events_is_read_in_linear_time(surface, event):
 
 def test_calls_are_read_from_servers_that_send_null_for_what_they_leave_out():
     first = {"role": "assistant", "content": None, "tool_calls": None}
-    call = {"index": None, "id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    deltas = [first, {"tool_calls": [call]}]
+    call = {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    begin = {**call, "index": None, "function": {"name": "ls", "arguments": "{"}}
+    end = {"index": None, "function": {"name": None, "arguments": "}"}}
+    deltas = [first, {"tool_calls": [begin]}, {"tool_calls": [end]}]
     events = ({"choices": [{"index": 0, "delta": delta}]} for delta in deltas)
 
     answer = read(
         Surface.CHAT, b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events), is_stream=True
     )
 
-    del call["index"]
     assert answer.rows == ({"role": "assistant", "content": None, "tool_calls": [call]},)
 
 

@@ -184,6 +184,18 @@ def test_calls_without_an_index_are_told_apart_by_their_order() -> None:
     assert [(call["index"], call["id"]) for call in shown] == [(0, "edit"), (1, "read")]
 
 
+def test_the_pieces_of_a_call_without_an_index_stay_together() -> None:
+    pieces = [("lcm_grep", '{"query"'), (None, ': "x"}'), ("edit", '{"path"'), (None, ': "a.py"}')]
+    calls = [{"function": {"name": name, "arguments": text}} for name, text in pieces]
+    choices = [*({"delta": {"tool_calls": [call]}} for call in calls), {"finish_reason": "tool_calls"}]
+
+    given = passed(b"".join(_sent({"choices": [each]}) for each in choices), piece=500, surface=Surface.CHAT)
+
+    events = [json.loads(line[6:]) for line in given.splitlines() if line.startswith(b"data: {")]
+    shown = [call for event in events for call in event["choices"][0]["delta"].get("tool_calls", [])]
+    assert shown == [{**call, "index": 0} for call in calls[2:]]
+
+
 def _sent(event: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(event).encode() + b"\r\n\r\n"
 
