@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -76,7 +77,7 @@ def connect(session: Session, arguments: Namespace) -> ConnectReport:
     """
     host = host_named(arguments.host)
     for option, url in (("--url", arguments.url), ("--mcp-url", arguments.mcp_url)):
-        if url and not is_url(url, ("http", "https")):
+        if url and not (is_url(url, ("http", "https")) and urlsplit(url).hostname):
             raise Invalid(f"{option}: {url} is no address such as http://127.0.0.1:8000.", code="usage")
     recorded = host_state.read(host.name, "connection.json")
     recorded_key = recorded.get("api_key", "")

@@ -179,7 +179,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(used):
 
 
 @pytest.mark.parametrize("option", ["--url", "--mcp-url"])
-@pytest.mark.parametrize("address", ["localhost:8000", "http://127.0.0.1:99999"])
+@pytest.mark.parametrize("address", ["localhost:8000", "http://127.0.0.1:99999", "http://"])
 def test_an_address_that_cannot_be_called_is_refused(used, option, address):
     refused = lcm("connect", "claude-code", "--yes", option, address)
 
