@@ -72,6 +72,8 @@ BEGIN
   recorded := greatest(clock_timestamp(), c.updated_at);
 
   IF p_keyed THEN
+    -- One comparison for each form of a key: with IN, the plan reads the whole conversation for each key until the
+    -- statistics know how long it is.
     SELECT array_agg(m.message_id ORDER BY b.position), array_agg(m.seq ORDER BY b.position),
            min(b.idempotency_key) FILTER (
              WHERE m.idempotency_key = b.idempotency_key AND m.entry_hash <> decode(b.entry_hash, 'hex')
