@@ -298,6 +298,16 @@ _STATES: Mapping[Surface, type] = {
 }
 
 
+def index_of_call(piece: Mapping[str, Any], *, count: int) -> int:
+    """Return the index of a piece's call, after pieces of `count` calls.
+
+    Some servers send calls without an index. Then only the first piece of a call has a name.
+    """
+    is_first = bool(_object(piece.get("function")).get("name"))
+    index: int | None = piece.get("index")
+    return index if index is not None else count if is_first else max(0, count - 1)
+
+
 def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) -> None:
     """Merge a delta of Chat Completions into the row built so far."""
     for name, value in delta.items():
@@ -307,11 +317,7 @@ def _merge(row: dict[str, Any], delta: Mapping[str, Any], texts: _GrowingTexts) 
         elif name == "tool_calls" and isinstance(value, list):
             calls = row["tool_calls"] = old or []
             for piece in value:
-                index = piece.get("index")
-                if index is None:
-                    # Some servers send calls without an index. Only the first piece of a call has a name.
-                    is_first = bool(_object(piece.get("function")).get("name"))
-                    index = len(calls) if is_first else max(0, len(calls) - 1)
+                index = index_of_call(piece, count=len(calls))
                 if index >= MOST_CALLS:
                     raise ValueError("The answer has too many calls.")
                 while len(calls) <= index:

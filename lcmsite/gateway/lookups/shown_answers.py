@@ -13,6 +13,7 @@ from typing import Any
 
 from lcmsite.gateway.event_stream import END_OF_CHAT, event_of, named_event_of
 from lcmsite.gateway.surfaces import Surface
+from lcmsite.gateway.surfaces_answer import index_of_call
 
 Event = dict[str, Any]
 
@@ -137,13 +138,8 @@ class _Chat(ShownAnswer):
             return dict(delta)
         calls = []
         for call in delta["tool_calls"]:
-            index = call.get("index")
-            name = (call.get("function") or {}).get("name")
-            if index is None:
-                # Some servers send calls without an index. Only the first piece of a call has a name.
-                count = len(self.hidden_indexes) + len(self.shown_indexes)
-                index = count if name else max(0, count - 1)
-            if name in self.hidden_names:
+            index = index_of_call(call, count=len(self.hidden_indexes) + len(self.shown_indexes))
+            if (call.get("function") or {}).get("name") in self.hidden_names:
                 self.hidden_indexes.add(index)
             if index not in self.hidden_indexes:
                 calls.append({**call, "index": self.shown_index(index)})
